@@ -1,0 +1,1 @@
+//! Charm: runs Istio for its whole life.

@@ -1,0 +1,1 @@
+//! Renders Helm charts in-process, deterministically and bounded.

@@ -1,0 +1,1 @@
+//! Typed Istio and Gateway API objects and the kind table.

@@ -1,0 +1,1 @@
+//! One hook run: read the model, call the charm, write the result.

@@ -1,0 +1,1 @@
+//! Everything Juju says and hears, as types; hook tools behind one trait.

@@ -1,0 +1,1 @@
+//! Observe, plan, server-side apply, prune, wait.

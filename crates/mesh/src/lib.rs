@@ -1,0 +1,1 @@
+//! The Istio domain, pure: revisions, discovery, webhooks, routes, auth, ownership.

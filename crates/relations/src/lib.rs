@@ -1,0 +1,1 @@
+//! Databag schema of each interface, both sides.

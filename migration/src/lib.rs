@@ -1,0 +1,1 @@
+//! Moves a running Istio from one charm or namespace to another.
