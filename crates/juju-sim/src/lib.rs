@@ -1,0 +1,3 @@
+//! A Juju model that runs real charm processes.
+
+pub mod cloud;
