@@ -244,7 +244,7 @@ mod tests {
         let mut bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
         for i in 1..12 {
             let alias = format!("*a{},", i - 1).repeat(10);
-            bomb += &format!("a{i}: &a{i} [{alias}]\n");
+            bomb.extend([format!("a{i}: &a{i} [{alias}]\n")]);
         }
         assert!(matches!(parse(&bomb), Err(Error::TooLarge { .. })));
     }
