@@ -1,0 +1,602 @@
+//! The table of kinds: group, versions, plural, scope and the rank in which objects are applied.
+//!
+//! There is one table so that "what we write" and "what we prune" cannot drift apart: the apply
+//! engine takes paths, order and the list of kinds to prune from here. Sources: Kubernetes' own
+//! discovery document for built-in kinds, Istio's CRDs (1.22 and newer serve `v1` of most kinds) and
+//! Gateway API's CRDs for the rest.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::meta::{api_version, split_api_version};
+
+/// Whether objects of a kind live in a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// One per cluster.
+    Cluster,
+    /// One per namespace.
+    Namespaced,
+}
+
+/// One kind of object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// API group; empty for the core group.
+    pub group: &'static str,
+    /// Versions we can speak, newest first; never empty.
+    pub versions: &'static [&'static str],
+    /// `Deployment`.
+    pub kind: &'static str,
+    /// `deployments`.
+    pub plural: &'static str,
+    /// Cluster-wide or namespaced.
+    pub scope: Scope,
+    /// Apply order inside a stage, lowest first; pruning goes the other way.
+    pub rank: u8,
+}
+
+/// Apply ranks. Lower is applied earlier.
+pub mod rank {
+    /// Namespaces come before what lives in them.
+    pub const NAMESPACE: u8 = 0;
+    /// Definitions come before their objects.
+    pub const CRD: u8 = 1;
+    /// Identities and permissions come before the workloads that use them.
+    pub const RBAC: u8 = 2;
+    /// Configuration that workloads mount.
+    pub const CONFIG: u8 = 3;
+    /// Services come before workloads, so that their names resolve at start.
+    pub const SERVICE: u8 = 4;
+    /// Deployments, DaemonSets and the like.
+    pub const WORKLOAD: u8 = 5;
+    /// Scaling, disruption budgets, network policies.
+    pub const POLICY: u8 = 6;
+    /// Custom resources that protect (authentication, authorization).
+    pub const SECURITY: u8 = 7;
+    /// Custom resources that route: never before the protection of the route exists.
+    pub const ROUTE: u8 = 8;
+    /// Admission comes last: it must not judge before the judge answers.
+    pub const WEBHOOK: u8 = 9;
+}
+
+const fn cluster(
+    group: &'static str,
+    versions: &'static [&'static str],
+    kind: &'static str,
+    plural: &'static str,
+    rank: u8,
+) -> Kind {
+    Kind {
+        group,
+        versions,
+        kind,
+        plural,
+        scope: Scope::Cluster,
+        rank,
+    }
+}
+
+const fn namespaced(
+    group: &'static str,
+    versions: &'static [&'static str],
+    kind: &'static str,
+    plural: &'static str,
+    rank: u8,
+) -> Kind {
+    Kind {
+        group,
+        versions,
+        kind,
+        plural,
+        scope: Scope::Namespaced,
+        rank,
+    }
+}
+
+const V1: &[&str] = &["v1"];
+const V1ALPHA1: &[&str] = &["v1alpha1"];
+const ISTIO_NETWORKING: &[&str] = &["v1", "v1beta1", "v1alpha3"];
+const ISTIO_SECURITY: &[&str] = &["v1", "v1beta1"];
+const ADMISSION: &str = "admissionregistration.k8s.io";
+const RBAC: &str = "rbac.authorization.k8s.io";
+const GATEWAY: &str = "gateway.networking.k8s.io";
+const NETWORKING: &str = "networking.istio.io";
+const SECURITY: &str = "security.istio.io";
+
+/// Every kind that Istio's charts (base, istiod, gateway, default, cni, ztunnel) render and that
+/// the charms write. The kinds to prune are taken from here.
+pub static TABLE: &[Kind] = &[
+    cluster("", V1, "Namespace", "namespaces", rank::NAMESPACE),
+    cluster(
+        "apiextensions.k8s.io",
+        V1,
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+        rank::CRD,
+    ),
+    namespaced("", V1, "ServiceAccount", "serviceaccounts", rank::RBAC),
+    cluster(RBAC, V1, "ClusterRole", "clusterroles", rank::RBAC),
+    cluster(
+        RBAC,
+        V1,
+        "ClusterRoleBinding",
+        "clusterrolebindings",
+        rank::RBAC,
+    ),
+    namespaced(RBAC, V1, "Role", "roles", rank::RBAC),
+    namespaced(RBAC, V1, "RoleBinding", "rolebindings", rank::RBAC),
+    namespaced("", V1, "ConfigMap", "configmaps", rank::CONFIG),
+    namespaced("", V1, "Secret", "secrets", rank::CONFIG),
+    namespaced("", V1, "ResourceQuota", "resourcequotas", rank::CONFIG),
+    namespaced("", V1, "LimitRange", "limitranges", rank::CONFIG),
+    namespaced("", V1, "Service", "services", rank::SERVICE),
+    namespaced(
+        "discovery.k8s.io",
+        V1,
+        "EndpointSlice",
+        "endpointslices",
+        rank::SERVICE,
+    ),
+    namespaced("apps", V1, "Deployment", "deployments", rank::WORKLOAD),
+    namespaced("apps", V1, "DaemonSet", "daemonsets", rank::WORKLOAD),
+    namespaced("apps", V1, "StatefulSet", "statefulsets", rank::WORKLOAD),
+    namespaced("batch", V1, "Job", "jobs", rank::WORKLOAD),
+    namespaced(
+        "autoscaling",
+        &["v2"],
+        "HorizontalPodAutoscaler",
+        "horizontalpodautoscalers",
+        rank::POLICY,
+    ),
+    namespaced(
+        "policy",
+        V1,
+        "PodDisruptionBudget",
+        "poddisruptionbudgets",
+        rank::POLICY,
+    ),
+    namespaced(
+        "networking.k8s.io",
+        V1,
+        "NetworkPolicy",
+        "networkpolicies",
+        rank::POLICY,
+    ),
+    namespaced(
+        "k8s.cni.cncf.io",
+        V1,
+        "NetworkAttachmentDefinition",
+        "network-attachment-definitions",
+        rank::POLICY,
+    ),
+    namespaced(
+        SECURITY,
+        ISTIO_SECURITY,
+        "PeerAuthentication",
+        "peerauthentications",
+        rank::SECURITY,
+    ),
+    namespaced(
+        SECURITY,
+        ISTIO_SECURITY,
+        "RequestAuthentication",
+        "requestauthentications",
+        rank::SECURITY,
+    ),
+    namespaced(
+        SECURITY,
+        ISTIO_SECURITY,
+        "AuthorizationPolicy",
+        "authorizationpolicies",
+        rank::SECURITY,
+    ),
+    namespaced(
+        NETWORKING,
+        &["v1alpha3"],
+        "EnvoyFilter",
+        "envoyfilters",
+        rank::SECURITY,
+    ),
+    namespaced(
+        NETWORKING,
+        ISTIO_NETWORKING,
+        "DestinationRule",
+        "destinationrules",
+        rank::ROUTE,
+    ),
+    namespaced(
+        NETWORKING,
+        ISTIO_NETWORKING,
+        "Gateway",
+        "gateways",
+        rank::ROUTE,
+    ),
+    namespaced(
+        NETWORKING,
+        ISTIO_NETWORKING,
+        "ServiceEntry",
+        "serviceentries",
+        rank::ROUTE,
+    ),
+    namespaced(
+        NETWORKING,
+        ISTIO_NETWORKING,
+        "Sidecar",
+        "sidecars",
+        rank::ROUTE,
+    ),
+    namespaced(
+        NETWORKING,
+        ISTIO_NETWORKING,
+        "VirtualService",
+        "virtualservices",
+        rank::ROUTE,
+    ),
+    namespaced(
+        NETWORKING,
+        ISTIO_NETWORKING,
+        "WorkloadEntry",
+        "workloadentries",
+        rank::ROUTE,
+    ),
+    namespaced(
+        NETWORKING,
+        ISTIO_NETWORKING,
+        "WorkloadGroup",
+        "workloadgroups",
+        rank::ROUTE,
+    ),
+    namespaced(
+        NETWORKING,
+        &["v1beta1"],
+        "ProxyConfig",
+        "proxyconfigs",
+        rank::ROUTE,
+    ),
+    namespaced(
+        "telemetry.istio.io",
+        &["v1", "v1alpha1"],
+        "Telemetry",
+        "telemetries",
+        rank::ROUTE,
+    ),
+    namespaced(
+        "extensions.istio.io",
+        V1ALPHA1,
+        "WasmPlugin",
+        "wasmplugins",
+        rank::ROUTE,
+    ),
+    namespaced(
+        "extensions.istio.io",
+        V1ALPHA1,
+        "TrafficExtension",
+        "trafficextensions",
+        rank::ROUTE,
+    ),
+    cluster(
+        GATEWAY,
+        &["v1", "v1beta1"],
+        "GatewayClass",
+        "gatewayclasses",
+        rank::SECURITY,
+    ),
+    namespaced(
+        GATEWAY,
+        &["v1", "v1beta1"],
+        "Gateway",
+        "gateways",
+        rank::ROUTE,
+    ),
+    namespaced(
+        GATEWAY,
+        &["v1", "v1beta1"],
+        "HTTPRoute",
+        "httproutes",
+        rank::ROUTE,
+    ),
+    namespaced(GATEWAY, V1, "GRPCRoute", "grpcroutes", rank::ROUTE),
+    namespaced(
+        GATEWAY,
+        &["v1", "v1alpha3", "v1alpha2"],
+        "TLSRoute",
+        "tlsroutes",
+        rank::ROUTE,
+    ),
+    namespaced(
+        GATEWAY,
+        &["v1", "v1alpha2"],
+        "TCPRoute",
+        "tcproutes",
+        rank::ROUTE,
+    ),
+    namespaced(
+        GATEWAY,
+        &["v1", "v1beta1"],
+        "ReferenceGrant",
+        "referencegrants",
+        rank::SECURITY,
+    ),
+    namespaced(
+        GATEWAY,
+        &["v1", "v1alpha3"],
+        "BackendTLSPolicy",
+        "backendtlspolicies",
+        rank::SECURITY,
+    ),
+    cluster(
+        ADMISSION,
+        &["v1", "v1beta1"],
+        "ValidatingAdmissionPolicy",
+        "validatingadmissionpolicies",
+        rank::WEBHOOK,
+    ),
+    cluster(
+        ADMISSION,
+        &["v1", "v1beta1"],
+        "ValidatingAdmissionPolicyBinding",
+        "validatingadmissionpolicybindings",
+        rank::WEBHOOK,
+    ),
+    cluster(
+        ADMISSION,
+        V1,
+        "MutatingWebhookConfiguration",
+        "mutatingwebhookconfigurations",
+        rank::WEBHOOK,
+    ),
+    cluster(
+        ADMISSION,
+        V1,
+        "ValidatingWebhookConfiguration",
+        "validatingwebhookconfigurations",
+        rank::WEBHOOK,
+    ),
+];
+
+/// Kinds that are only ever read. Never written, never pruned.
+pub static READ_ONLY: &[Kind] = &[
+    namespaced("", V1, "Pod", "pods", rank::WORKLOAD),
+    cluster("", V1, "Node", "nodes", rank::WORKLOAD),
+    namespaced("", V1, "Event", "events", rank::WORKLOAD),
+    namespaced("", V1, "Endpoints", "endpoints", rank::SERVICE),
+    namespaced("apps", V1, "ReplicaSet", "replicasets", rank::WORKLOAD),
+    namespaced("coordination.k8s.io", V1, "Lease", "leases", rank::CONFIG),
+    namespaced("networking.k8s.io", V1, "Ingress", "ingresses", rank::ROUTE),
+    cluster(
+        "networking.k8s.io",
+        V1,
+        "IngressClass",
+        "ingressclasses",
+        rank::ROUTE,
+    ),
+    namespaced(
+        "install.istio.io",
+        &["v1alpha1"],
+        "IstioOperator",
+        "istiooperators",
+        rank::ROUTE,
+    ),
+];
+
+/// The row of a kind, in [`TABLE`] or [`READ_ONLY`].
+pub fn lookup(group: &str, kind: &str) -> Option<&'static Kind> {
+    TABLE
+        .iter()
+        .chain(READ_ONLY)
+        .find(|row| row.group == group && row.kind == kind)
+}
+
+/// The apply rank of a kind; kinds outside the tables are custom resources that route.
+pub fn rank_of(group: &str, kind: &str) -> u8 {
+    lookup(group, kind).map_or(rank::ROUTE, |row| row.rank)
+}
+
+impl Kind {
+    /// The newest version we can speak.
+    pub fn newest(&self) -> &'static str {
+        self.versions.first().copied().unwrap_or("v1")
+    }
+
+    /// `group/version` for one of the versions.
+    pub fn api_version(&self, version: &str) -> String {
+        api_version(self.group, version)
+    }
+
+    /// Whether objects live in a namespace.
+    pub fn is_namespaced(&self) -> bool {
+        self.scope == Scope::Namespaced
+    }
+
+    /// The URL path of a collection (`name` is `None`) or an object. A namespace given for a
+    /// cluster-scoped kind is ignored; a namespaced kind without one means all namespaces.
+    pub fn path(&self, version: &str, namespace: Option<&str>, name: Option<&str>) -> String {
+        let namespace = namespace.filter(|_| self.is_namespaced());
+        resource_path(self.group, version, self.plural, namespace, name)
+    }
+}
+
+/// The URL path of a collection or an object of any kind.
+pub fn resource_path(
+    group: &str,
+    version: &str,
+    plural: &str,
+    namespace: Option<&str>,
+    name: Option<&str>,
+) -> String {
+    let mut path = if group.is_empty() {
+        format!("/api/{version}/")
+    } else {
+        format!("/apis/{group}/{version}/")
+    };
+    if let Some(namespace) = namespace {
+        path.push_str("namespaces/");
+        path.push_str(namespace);
+        path.push('/');
+    }
+    path.push_str(plural);
+    if let Some(name) = name {
+        path.push('/');
+        path.push_str(name);
+    }
+    path
+}
+
+/// Names one object. Ordered by group, kind, namespace, name.
+///
+/// `Display` is `Kind namespace/name`, or `Kind name` for cluster-scoped objects.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ObjectRef {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// `Deployment`.
+    pub kind: String,
+    /// `None` for cluster-scoped objects.
+    pub namespace: Option<String>,
+    /// `metadata.name`.
+    pub name: String,
+    /// API version without the group.
+    pub version: String,
+}
+
+impl ObjectRef {
+    /// Names a namespaced object by `apiVersion`.
+    pub fn namespaced(api_version: &str, kind: &str, namespace: &str, name: &str) -> Self {
+        Self::new(api_version, kind, Some(namespace), name)
+    }
+
+    /// Names a cluster-scoped object by `apiVersion`.
+    pub fn cluster(api_version: &str, kind: &str, name: &str) -> Self {
+        Self::new(api_version, kind, None, name)
+    }
+
+    /// Names an object by `apiVersion`.
+    pub fn new(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Self {
+        let (group, version) = split_api_version(api_version);
+        Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+        }
+    }
+
+    /// Whether both name the same object, whatever version they were read in.
+    pub fn same_object(&self, other: &Self) -> bool {
+        self.group == other.group
+            && self.kind == other.kind
+            && self.namespace == other.namespace
+            && self.name == other.name
+    }
+
+    /// `group/version`.
+    pub fn api_version(&self) -> String {
+        api_version(&self.group, &self.version)
+    }
+}
+
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),
+            None => write!(f, "{} {}", self.kind, self.name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_has_one_row_and_at_least_one_version() {
+        let mut seen = BTreeSet::new();
+        for row in TABLE.iter().chain(READ_ONLY) {
+            assert!(
+                seen.insert((row.group, row.kind)),
+                "{} is listed twice",
+                row.kind
+            );
+            assert!(!row.versions.is_empty(), "{} has no version", row.kind);
+        }
+    }
+
+    #[test]
+    fn protection_is_applied_before_routes_and_webhooks_last() {
+        let order = [
+            ("", "Namespace"),
+            ("apiextensions.k8s.io", "CustomResourceDefinition"),
+            (RBAC, "ClusterRole"),
+            ("", "ConfigMap"),
+            ("", "Service"),
+            ("apps", "Deployment"),
+            ("autoscaling", "HorizontalPodAutoscaler"),
+            (SECURITY, "AuthorizationPolicy"),
+            (NETWORKING, "VirtualService"),
+            (ADMISSION, "MutatingWebhookConfiguration"),
+        ];
+        for (rank, (group, kind)) in (0u8..).zip(order) {
+            assert_eq!(rank_of(group, kind), rank, "{kind}");
+        }
+    }
+
+    #[test]
+    fn paths_are_those_of_the_api_server() {
+        let check = |group, kind, version, namespace, name, expect| {
+            let row = lookup(group, kind).expect("listed");
+            assert_eq!(row.path(version, namespace, name), expect);
+        };
+        check(
+            "",
+            "Service",
+            "v1",
+            Some("lab"),
+            Some("a"),
+            "/api/v1/namespaces/lab/services/a",
+        );
+        check("", "Service", "v1", None, None, "/api/v1/services");
+        check(
+            "",
+            "Namespace",
+            "v1",
+            None,
+            Some("lab"),
+            "/api/v1/namespaces/lab",
+        );
+        check("", "Namespace", "v1", None, None, "/api/v1/namespaces");
+        check(
+            "apps",
+            "Deployment",
+            "v1",
+            Some("lab"),
+            None,
+            "/apis/apps/v1/namespaces/lab/deployments",
+        );
+        check(
+            RBAC,
+            "ClusterRole",
+            "v1",
+            Some("ignored"),
+            Some("r"),
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/r",
+        );
+    }
+
+    #[test]
+    fn an_object_is_the_same_in_every_version() {
+        let old = ObjectRef::namespaced("networking.istio.io/v1beta1", "Gateway", "lab", "meshy");
+        let new = ObjectRef::namespaced("networking.istio.io/v1", "Gateway", "lab", "meshy");
+        assert!(old.same_object(&new));
+        assert_eq!(old.to_string(), "Gateway lab/meshy");
+        assert!(!old.same_object(&ObjectRef::cluster(
+            "networking.istio.io/v1",
+            "Gateway",
+            "meshy"
+        )));
+    }
+}
