@@ -1,1 +1,47 @@
 //! Everything Juju says and hears, as types; hook tools behind one trait.
+//!
+//! Invariants: [`Context::from_env`] is the only environment read of the workspace and
+//! [`ProcessTools`] the only place that starts processes; nothing is cached, so no answer can go
+//! stale; values that may be large or secret never travel as process arguments where Juju offers
+//! another way.
+
+mod action;
+mod context;
+mod error;
+mod event;
+mod ids;
+mod limits;
+mod network;
+mod port;
+mod process;
+mod redacted;
+mod secret;
+mod status;
+mod tools;
+mod version;
+
+pub use crate::action::{ResultKeyError, check_results, flatten_results};
+pub use crate::context::{Context, ContextError, Proxies, TraceParent};
+pub use crate::error::{Result, ToolError};
+pub use crate::event::{
+    ActionCall, Event, PebbleEvent, PebbleKind, RelationEvent, RelationKind, SecretEvent,
+    SecretKind, StorageEvent, StorageKind,
+};
+pub use crate::ids::{
+    AppName, EndpointName, IdError, ModelName, ModelUuid, RelationId, RelationKey, SecretId,
+    UnitName,
+};
+pub use crate::limits::{MAX_ARGUMENT_BYTES, split_message};
+pub use crate::network::{BindAddress, InterfaceAddress, NetworkInfo};
+pub use crate::port::{Port, Protocol};
+pub use crate::process::ProcessTools;
+pub use crate::redacted::Redacted;
+pub use crate::secret::{
+    NewSecret, SecretContent, SecretInfo, SecretOwner, SecretRef, SecretRevision, SecretRotate,
+};
+pub use crate::status::{ReportedStatus, Status, StatusMessage};
+pub use crate::tools::{Bag, GoalState, GoalUnit, HookTools, LogLevel, Scope};
+pub use crate::version::{JujuVersion, VersionError};
+
+/// One side's data in a relation: key to value, both any UTF-8. An empty value means "absent".
+pub type Databag = std::collections::BTreeMap<String, String>;

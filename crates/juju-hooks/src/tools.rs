@@ -1,0 +1,212 @@
+//! The hook tools, one method each. Implemented over processes by
+//! [`ProcessTools`](crate::ProcessTools) and over a value by simulators.
+//!
+//! Writes marked *at exit* are kept by Juju until the hook exits 0 and dropped otherwise; those
+//! marked *at once* stay whatever happens later.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+use crate::Databag;
+use crate::error::Result;
+use crate::ids::{AppName, EndpointName, ModelUuid, RelationId, RelationKey, SecretId, UnitName};
+use crate::network::NetworkInfo;
+use crate::port::Port;
+use crate::secret::{NewSecret, SecretContent, SecretInfo, SecretRef, SecretRevision};
+use crate::status::{ReportedStatus, StatusMessage};
+
+/// Whose data or status: the application's (the leader's business) or this unit's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// The application's.
+    App,
+    /// This unit's.
+    Unit,
+}
+
+/// A databag to read.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Bag {
+    /// An application's.
+    App(AppName),
+    /// A unit's.
+    Unit(UnitName),
+}
+
+impl fmt::Display for Bag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::App(app) => app.fmt(f),
+            Self::Unit(unit) => unit.fmt(f),
+        }
+    }
+}
+
+/// Levels of `juju-log`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LogLevel {
+    /// Shown only when asked for.
+    Trace,
+    /// For developers.
+    Debug,
+    /// For operators.
+    Info,
+    /// Something is off.
+    Warning,
+    /// Something failed.
+    Error,
+}
+
+impl LogLevel {
+    /// The word hook tools use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Trace => "TRACE",
+            Self::Debug => "DEBUG",
+            Self::Info => "INFO",
+            Self::Warning => "WARNING",
+            Self::Error => "ERROR",
+        }
+    }
+}
+
+/// The answer of `goal-state`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct GoalState {
+    /// This application's units.
+    #[serde(deserialize_with = "null_as_empty")]
+    pub units: BTreeMap<UnitName, GoalUnit>,
+    /// By endpoint, the applications and units there are to be.
+    #[serde(deserialize_with = "null_as_empty")]
+    pub relations: BTreeMap<EndpointName, BTreeMap<String, GoalUnit>>,
+}
+
+fn null_as_empty<'de, D, K, V>(deserializer: D) -> std::result::Result<BTreeMap<K, V>, D::Error>
+where
+    D: Deserializer<'de>,
+    K: Ord + Deserialize<'de>,
+    V: Deserialize<'de>,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+impl GoalState {
+    /// How many units the application is to have: those on their way out do not count.
+    pub fn planned_units(&self) -> u32 {
+        let staying = self
+            .units
+            .values()
+            .filter(|unit| unit.status != "dying")
+            .count();
+        u32::try_from(staying).unwrap_or(u32::MAX)
+    }
+}
+
+/// A unit or application in `goal-state`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct GoalUnit {
+    /// Its status, or `dying`.
+    pub status: String,
+}
+
+/// The hook tools of one dispatch. No answer is cached: each call asks Juju.
+pub trait HookTools {
+    /// Relations on `endpoint`, ascending. Some agents leave out the one being broken.
+    fn relation_ids(&self, endpoint: &EndpointName) -> Result<Vec<RelationId>>;
+    /// Remote units, ascending; in `-departed` the departing one is already gone.
+    fn relation_list(&self, relation: &RelationKey) -> Result<Vec<UnitName>>;
+    /// The remote application.
+    fn relation_app(&self, relation: &RelationKey) -> Result<Option<AppName>>;
+    /// A whole databag. Own application data: leader only, except on peer endpoints.
+    fn relation_get(&self, relation: &RelationKey, bag: &Bag) -> Result<Databag>;
+    /// Sets the named keys of an own databag, at exit; an empty value deletes its key. `App`:
+    /// leader only.
+    fn relation_set(&self, relation: &RelationKey, scope: Scope, data: &Databag) -> Result<()>;
+    /// The remote application's model (Juju 3.6.2).
+    fn relation_model(&self, relation: &RelationKey) -> Result<Option<ModelUuid>>;
+    /// Every option that has a value, defaults included. One snapshot per hook.
+    fn config_get(&self) -> Result<Map<String, Value>>;
+    /// Whether this unit leads; a `true` holds for about 30 s.
+    fn is_leader(&self) -> Result<bool>;
+    /// Sets a status, at once. `App`: leader only.
+    fn status_set(&self, scope: Scope, status: &StatusMessage) -> Result<()>;
+    /// The status Juju has. `App`: leader only.
+    fn status_get(&self, scope: Scope) -> Result<ReportedStatus>;
+    /// Shows `version` as the workload's, at once.
+    fn application_version_set(&self, version: &str) -> Result<()>;
+    /// The action's parameters, defaults filled in.
+    fn action_get(&self) -> Result<Map<String, Value>>;
+    /// Adds results; keys as [`check_results`](crate::check_results) wants them. Kept even if the
+    /// action fails.
+    fn action_set(&self, results: &BTreeMap<String, String>) -> Result<()>;
+    /// Marks the action failed; other writes of the dispatch stay.
+    fn action_fail(&self, message: &str) -> Result<()>;
+    /// Shows a line of progress, at once.
+    fn action_log(&self, message: &str) -> Result<()>;
+    /// A secret's content.
+    fn secret_get(&self, secret: &SecretRef, revision: SecretRevision) -> Result<SecretContent>;
+    /// Creates a secret, at exit.
+    fn secret_add(&self, secret: &NewSecret) -> Result<SecretId>;
+    /// Changes an own secret, at exit.
+    fn secret_set(&self, id: &SecretId, secret: &NewSecret) -> Result<()>;
+    /// What Juju knows about an own secret.
+    fn secret_info(&self, secret: &SecretRef) -> Result<SecretInfo>;
+    /// Own secrets.
+    fn secret_ids(&self) -> Result<Vec<SecretId>>;
+    /// Lets the remote side of a relation read an own secret, at exit.
+    fn secret_grant(&self, id: &SecretId, relation: &RelationKey) -> Result<()>;
+    /// Takes that back, at exit.
+    fn secret_revoke(&self, id: &SecretId, relation: &RelationKey) -> Result<()>;
+    /// Removes an own secret, or one revision of it, at exit.
+    fn secret_remove(&self, id: &SecretId, revision: Option<u32>) -> Result<()>;
+    /// Addresses of a binding, seen from a relation if one is named.
+    fn network_get(&self, binding: &str, relation: Option<&RelationKey>) -> Result<NetworkInfo>;
+    /// Opens a port, at exit.
+    fn open_port(&self, port: Port) -> Result<()>;
+    /// Closes a port, at exit.
+    fn close_port(&self, port: Port) -> Result<()>;
+    /// Ports this unit has open; whether changes of this hook show depends on the agent. What is
+    /// no single port (ranges, icmp) is left out.
+    fn opened_ports(&self) -> Result<Vec<Port>>;
+    /// Fetches a resource and tells where it lies.
+    fn resource_get(&self, name: &str) -> Result<PathBuf>;
+    /// What the model is to look like.
+    fn goal_state(&self) -> Result<GoalState>;
+    /// The charm's own kept state; empty if there is none.
+    fn state_get(&self) -> Result<BTreeMap<String, String>>;
+    /// Sets keys of that state, at exit.
+    fn state_set(&self, state: &BTreeMap<String, String>) -> Result<()>;
+    /// Deletes a key of that state, at exit; an absent one is fine.
+    fn state_delete(&self, key: &str) -> Result<()>;
+    /// Writes to the model's log, at once; a message of any length.
+    fn juju_log(&self, level: LogLevel, message: &str) -> Result<()>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_on_their_way_out_are_not_planned() {
+        let check = |json: &str, expect: u32| {
+            let goal: GoalState = serde_json::from_str(json).unwrap();
+            assert_eq!(goal.planned_units(), expect, "{json}");
+        };
+        check(
+            r#"{"units":{"meshy/0":{"status":"active","since":"x"},"meshy/1":{"status":"dying"}}}"#,
+            1,
+        );
+        check(r#"{"units":null,"relations":null}"#, 0);
+        check("{}", 0);
+        check(
+            r#"{"units":{"meshy/0":{}},"relations":{"ingress":{"app":{"status":"joined"},"app/0":{}}}}"#,
+            1,
+        );
+    }
+}
