@@ -49,7 +49,7 @@ pub mod rank {
     pub const CONFIG: u8 = 3;
     /// Services come before workloads, so that their names resolve at start.
     pub const SERVICE: u8 = 4;
-    /// Deployments, DaemonSets and the like.
+    /// Deployments and the like.
     pub const WORKLOAD: u8 = 5;
     /// Scaling, disruption budgets, network policies.
     pub const POLICY: u8 = 6;

@@ -13,7 +13,7 @@ custom_object! {
 }
 
 /// `spec`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvoyFilterSpec {
     /// `spec.workloadSelector`: in the root namespace all namespaces are searched, elsewhere the
@@ -37,7 +37,7 @@ pub struct WorkloadSelector {
 }
 
 /// `spec.configPatches[]`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvoyConfigPatch {
     /// `applyTo`.
@@ -65,7 +65,7 @@ impl EnvoyConfigPatch {
 }
 
 /// `spec.configPatches[].patch`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnvoyPatch {
     /// `operation`.
     pub operation: PatchOperation,
