@@ -1,1 +1,43 @@
 //! One hook run: read the model, call the charm, write the result.
+//!
+//! A charm implements [`Charm`] with pure functions and one [`Effects`] type; [`run`] takes it
+//! through the seven steps of a dispatch: dispatch, load, observe, validate, desired, apply, commit.
+//!
+//! Invariants: no hook tool is called twice for one answer; nothing is written before everything
+//! was decided; what Juju keeps until exit is written before what it shows at once, so that a
+//! failure leaves nothing half-written; a situation a status can express never fails the hook.
+
+mod action;
+mod charm;
+mod clock;
+mod commit;
+mod flow;
+mod load;
+mod log;
+mod metadata;
+mod outcome;
+mod problem;
+mod process;
+mod view;
+
+pub use crate::action::ActionOutcome;
+pub use crate::charm::{
+    AppliedOf, Charm, EffectError, Effects, ErrorOf, ObjectsOf, PlanOf, QueryOf, ViewOf,
+};
+pub use crate::clock::{Clock, FixedClock, SystemClock};
+pub use crate::commit::CommitError;
+pub use crate::flow::{DEADLINE, HookError, Host, hook};
+pub use crate::log::LogBuffer;
+pub use crate::metadata::{
+    ActionSpec, ConfigOption, Endpoint, Metadata, MetadataError, OptionKind, ParamKind, ParamSpec,
+    ResourceKind, Role,
+};
+pub use crate::outcome::{LocalData, Outcome};
+pub use crate::problem::{MAX_MESSAGE_CHARS, Problem, Severity, status_line, worst};
+pub use crate::process::run;
+pub use crate::view::{ActionCall, Config, ModelView, RelationView};
+
+pub use juju_hooks::{
+    AppName, Context, Databag, EndpointName, Event, ModelName, ModelUuid, Port, Protocol, Redacted,
+    RelationId, SecretContent, SecretId, Status, StatusMessage, UnitName,
+};

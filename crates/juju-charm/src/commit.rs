@@ -1,0 +1,94 @@
+//! Step 7: tell Juju.
+//!
+//! Databags and ports first: Juju keeps them until the hook exits 0. Then what it shows at once:
+//! version, statuses. A failure on the way exits 1, which drops the former; the latter are
+//! overwritten by the retry.
+
+use std::collections::BTreeSet;
+
+use juju_hooks::{Databag, HookTools, RelationId, RelationKey, Scope, ToolError};
+
+use crate::outcome::Outcome;
+use crate::view::ModelView;
+
+/// Why the outcome could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    /// The charm names a relation that is not in its view.
+    #[error("the charm wrote to unknown relation {0}")]
+    UnknownRelation(RelationId),
+    /// A hook tool failed.
+    #[error("cannot write the outcome")]
+    Tool(#[from] ToolError),
+}
+
+pub(crate) fn commit(
+    view: &ModelView,
+    outcome: &Outcome,
+    tools: &dyn HookTools,
+) -> Result<(), CommitError> {
+    let mut writes: Vec<(RelationKey, Scope, Databag)> = Vec::new();
+    for (id, data) in &outcome.databags {
+        let relation = view
+            .relation(*id)
+            .ok_or(CommitError::UnknownRelation(*id))?;
+        if relation.broken {
+            tracing::debug!(
+                "relation {}:{id} is broken: nothing written",
+                relation.endpoint
+            );
+            continue;
+        }
+        let key = id.on(&relation.endpoint);
+        let unit = changes(&relation.local_unit_data, &data.unit);
+        let app = changes(&relation.local_app_data, &data.app);
+        writes.push((key.clone(), Scope::Unit, unit));
+        writes.push((key, Scope::App, app));
+    }
+    writes.retain(|(_, scope, data)| !data.is_empty() && (*scope == Scope::Unit || view.leader));
+    let app_status = outcome.app_status.as_ref().filter(|_| view.leader);
+    let wants_app = app_status.is_some() || writes.iter().any(|(_, scope, _)| *scope == Scope::App);
+    // Leadership may have ended since it was read: applying can take longer than its 30 s.
+    let leads = wants_app && tools.is_leader()?;
+    if wants_app && !leads {
+        tracing::warn!("no longer the leader: application data and status are the new leader's");
+    }
+
+    for (relation, scope, data) in &writes {
+        if *scope == Scope::Unit || leads {
+            tools.relation_set(relation, *scope, data)?;
+        }
+    }
+    if let Some(wanted) = &outcome.ports {
+        let open: BTreeSet<_> = tools.opened_ports()?.into_iter().collect();
+        wanted
+            .difference(&open)
+            .try_for_each(|port| tools.open_port(*port))?;
+        open.difference(wanted)
+            .try_for_each(|port| tools.close_port(*port))?;
+    }
+
+    if let Some(version) = outcome
+        .workload_version
+        .as_deref()
+        .filter(|version| !version.is_empty())
+    {
+        tools.application_version_set(version)?;
+    }
+    if let Some(status) = app_status.filter(|_| leads) {
+        tools.status_set(Scope::App, status)?;
+    }
+    tools.status_set(Scope::Unit, &outcome.unit_status)?;
+    Ok(())
+}
+
+/// The keys whose value differs. Deleting what is absent is no change.
+fn changes(current: &Databag, wanted: &Databag) -> Databag {
+    let differs = |key: &String, value: &String| {
+        current.get(key).map_or("", String::as_str) != value.as_str()
+    };
+    let changed = wanted.iter().filter(|(key, value)| differs(key, value));
+    changed
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
