@@ -347,7 +347,8 @@ fn deeper(indent: Option<usize>, indentless: bool) -> usize {
 fn number(n: &Number) -> String {
     match n.as_f64() {
         Some(f) if n.is_f64() => {
-            if f.fract() == 0.0 && f.abs() < 1e18 {
+            // What Go's JSON writes as an integer, its YAML reads as one if it fits 64 bits.
+            if f.fract() == 0.0 && f > -9.3e18 && f < 1.8e19 {
                 format!("{f:.0}")
             } else {
                 shortest(f)
@@ -357,14 +358,14 @@ fn number(n: &Number) -> String {
     }
 }
 
-/// `strconv.FormatFloat(f, 'g', -1, 64)`: shortest digits, an exponent below -4 or from 21 on.
+/// `strconv.FormatFloat(f, 'g', -1, 64)`: shortest digits, an exponent below 1e-4 and from 1e6 on.
 fn shortest(f: f64) -> String {
     let scientific = format!("{f:e}");
     let Some((mantissa, exponent)) = scientific.split_once('e') else {
         return scientific;
     };
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-4..21).contains(&exponent) {
+    if (-4..6).contains(&exponent) {
         return format!("{f}");
     }
     let sign = if exponent < 0 { '-' } else { '+' };
@@ -581,8 +582,8 @@ mod tests {
     #[test]
     fn numbers_are_written_like_go() {
         check(
-            &json!([1.0, 1.5, 1e21, 1e-7, -3, 1e6]),
-            "- 1\n- 1.5\n- 1e+21\n- 1e-07\n- -3\n- 1000000\n",
+            &json!([1.0, 1.5, 1e21, 1e-7, -3, 1e6, 1234567.5]),
+            "- 1\n- 1.5\n- 1e+21\n- 1e-07\n- -3\n- 1000000\n- 1.2345675e+06\n",
         );
     }
 }
