@@ -1,1 +1,49 @@
-//! Databag schema of each interface, both sides.
+//! The databag schema of each interface, both sides of it.
+//!
+//! Invariants: decoding never fails a hook (a databag written by somebody else gives a value, `None`
+//! for "nothing there yet", or a [`DecodeProblem`]); encoding gives the same bytes for the same
+//! value, whatever the process; `decode(encode(x)) == x`.
+
+use std::fmt;
+
+pub mod gateway_info;
+pub mod ingress;
+pub mod ingress_auth;
+pub mod istio_metadata;
+mod json;
+pub mod sdi;
+
+pub use gateway_info::GatewayInfo;
+pub use ingress::{Ingress, KubeflowIngress, Scheme, TraefikIngress, TraefikReply, UnitAddress};
+pub use ingress_auth::IngressAuth;
+pub use istio_metadata::IstioMetadata;
+
+/// What is wrong with the other side's databag. Prints as one line that names the key.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct DecodeProblem {
+    /// The databag key, e.g. `data` or `port`.
+    pub key: String,
+    /// What is wrong with its value, in words, e.g. `field port must be an integer`.
+    pub what: String,
+}
+
+impl DecodeProblem {
+    /// The problem `what` of the value of `key`.
+    pub fn new(key: impl Into<String>, what: impl Into<String>) -> Self {
+        Self {
+            key: key.into(),
+            what: what.into(),
+        }
+    }
+}
+
+impl fmt::Display for DecodeProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "databag key {}: {}", self.key, self.what)
+    }
+}
+
+impl std::error::Error for DecodeProblem {}
+
+/// The result of decoding a databag.
+pub type Result<T, E = DecodeProblem> = std::result::Result<T, E>;

@@ -1,0 +1,58 @@
+//! Databags whose every value is JSON-encoded on its own, as pydantic-style libraries write them.
+
+use juju_hooks::Databag;
+use serde_json::Value;
+
+use crate::{DecodeProblem, Result};
+
+/// The JSON value under `key`; `None` where the key is absent or empty.
+pub(crate) fn value(bag: &Databag, key: &str) -> Result<Option<Value>> {
+    match bag.get(key).map(String::as_str) {
+        None | Some("") => Ok(None),
+        Some(text) => serde_json::from_str(text)
+            .map(Some)
+            .map_err(|_| DecodeProblem::new(key, "must be JSON")),
+    }
+}
+
+/// The JSON text under `key`.
+pub(crate) fn text(bag: &Databag, key: &str) -> Result<Option<String>> {
+    match value(bag, key)? {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(DecodeProblem::new(key, "must be a JSON string")),
+    }
+}
+
+/// The JSON boolean under `key`; absent is `false`.
+pub(crate) fn flag(bag: &Databag, key: &str) -> Result<bool> {
+    match value(bag, key)? {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(flag)) => Ok(flag),
+        Some(_) => Err(DecodeProblem::new(key, "must be true or false")),
+    }
+}
+
+/// A TCP port out of a JSON or YAML number.
+pub(crate) fn port(key: &str, field: &str, value: &Value) -> Result<u16> {
+    let named = if field.is_empty() {
+        String::new()
+    } else {
+        format!("field {field} ")
+    };
+    let number = value
+        .as_u64()
+        .ok_or_else(|| DecodeProblem::new(key, format!("{named}must be an integer")))?;
+    match u16::try_from(number) {
+        Ok(port) if port != 0 => Ok(port),
+        _ => Err(DecodeProblem::new(
+            key,
+            format!("{named}must be 1 to 65535, is {number}"),
+        )),
+    }
+}
+
+/// `text` as a JSON string.
+pub(crate) fn string(text: &str) -> String {
+    Value::String(text.to_owned()).to_string()
+}
