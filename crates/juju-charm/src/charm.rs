@@ -35,6 +35,53 @@ pub trait Effects {
     async fn plan(&self, objects: Self::Objects) -> Result<Self::Plan, Self::Error>;
 }
 
+/// Effects are as good behind a reference, so that a test can look at its fake afterwards.
+impl<T: Effects> Effects for &T {
+    type Query = T::Query;
+    type View = T::View;
+    type Objects = T::Objects;
+    type Applied = T::Applied;
+    type Plan = T::Plan;
+    type Error = T::Error;
+
+    async fn observe(&self, query: Self::Query) -> Result<Self::View, Self::Error> {
+        (**self).observe(query).await
+    }
+
+    async fn apply(&self, objects: Self::Objects) -> Result<Self::Applied, Self::Error> {
+        (**self).apply(objects).await
+    }
+
+    async fn plan(&self, objects: Self::Objects) -> Result<Self::Plan, Self::Error> {
+        (**self).plan(objects).await
+    }
+}
+
+/// Effects that fit charm `C`: its own, or a stand-in with the same types.
+pub trait EffectsFor<C: Charm>:
+    Effects<
+        Query = QueryOf<C>,
+        View = ViewOf<C>,
+        Objects = ObjectsOf<C>,
+        Applied = AppliedOf<C>,
+        Plan = PlanOf<C>,
+    >
+{
+}
+
+impl<C, T> EffectsFor<C> for T
+where
+    C: Charm,
+    T: Effects<
+            Query = QueryOf<C>,
+            View = ViewOf<C>,
+            Objects = ObjectsOf<C>,
+            Applied = AppliedOf<C>,
+            Plan = PlanOf<C>,
+        >,
+{
+}
+
 /// An error of [`Effects`].
 pub trait EffectError: std::error::Error + 'static {
     /// The problem a status can show; the hook then succeeds. `None` is a bug: the hook fails.

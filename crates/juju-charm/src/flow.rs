@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use tracing::instrument::WithSubscriber as _;
 
 use crate::action::ActionOutcome;
-use crate::charm::{Charm, EffectError, Effects as _, ErrorOf};
+use crate::charm::{Charm, EffectError, EffectsFor};
 use crate::clock::Clock;
 use crate::commit::{CommitError, commit};
 use crate::log::LogBuffer;
@@ -20,7 +20,7 @@ use crate::view::ModelView;
 
 /// How long a hook works on the world. What is not done by then waits for the next hook: a hook
 /// that takes longer holds up every other one of its unit.
-pub const DEADLINE: Duration = Duration::from_secs(120);
+pub const DEADLINE: Duration = Duration::from_mins(2);
 
 /// What a dispatch runs on.
 #[derive(Clone, Copy)]
@@ -69,23 +69,23 @@ pub enum HookError {
 /// Runs one dispatch. Hooks the charm has no use for (unknown, restricted) end well at once.
 ///
 /// Log lines written meanwhile reach Juju between steps and at the end, whatever the end.
-pub async fn hook<C: Charm>(
+pub async fn hook<C: Charm, F: EffectsFor<C>>(
     metadata: &Metadata,
     context: Context,
     host: Host<'_>,
-    connect: impl FnOnce(&Context) -> Result<C::Fx, ErrorOf<C>>,
+    connect: impl FnOnce(&Context) -> Result<F, F::Error>,
 ) -> Result<(), HookError> {
-    let steps = steps::<C>(metadata, context, host, connect);
+    let steps = steps::<C, F>(metadata, context, host, connect);
     let ended = steps.with_subscriber(host.log.subscriber()).await;
     host.log.flush(host.tools);
     ended
 }
 
-async fn steps<C: Charm>(
+async fn steps<C: Charm, F: EffectsFor<C>>(
     metadata: &Metadata,
     context: Context,
     host: Host<'_>,
-    connect: impl FnOnce(&Context) -> Result<C::Fx, ErrorOf<C>>,
+    connect: impl FnOnce(&Context) -> Result<F, F::Error>,
 ) -> Result<(), HookError> {
     if context.event.is_restricted() || matches!(context.event, Event::Unknown(_)) {
         tracing::debug!("nothing to do in hook {}", context.event);

@@ -22,7 +22,7 @@ mod view;
 
 pub use crate::action::ActionOutcome;
 pub use crate::charm::{
-    AppliedOf, Charm, EffectError, Effects, ErrorOf, ObjectsOf, PlanOf, QueryOf, ViewOf,
+    AppliedOf, Charm, EffectError, Effects, EffectsFor, ErrorOf, ObjectsOf, PlanOf, QueryOf, ViewOf,
 };
 pub use crate::clock::{Clock, FixedClock, SystemClock};
 pub use crate::commit::CommitError;

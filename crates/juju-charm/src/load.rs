@@ -28,14 +28,14 @@ impl ModelView {
         let planned_units = tools.goal_state()?.planned_units();
         let mut relations = Vec::new();
         for (name, endpoint) in &metadata.endpoints {
-            let loader = Loader {
+            let reader = Reader {
                 context: &context,
                 tools,
                 name,
                 endpoint,
                 leader,
             };
-            relations.extend(loader.relations()?);
+            relations.extend(reader.relations()?);
         }
         let mut resources = BTreeMap::new();
         for (name, kind) in &metadata.resources {
@@ -88,7 +88,7 @@ impl ModelView {
     }
 }
 
-struct Loader<'a> {
+struct Reader<'a> {
     context: &'a Context,
     tools: &'a dyn HookTools,
     name: &'a EndpointName,
@@ -96,7 +96,7 @@ struct Loader<'a> {
     leader: bool,
 }
 
-impl Loader<'_> {
+impl Reader<'_> {
     fn relations(&self) -> Result<Vec<RelationView>> {
         let event = self
             .context

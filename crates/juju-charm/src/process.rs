@@ -43,7 +43,7 @@ pub fn run<C: Charm>(connect: impl FnOnce(&Context) -> Result<C::Fx, ErrorOf<C>>
             log: &log,
         };
         runtime
-            .block_on(hook::<C>(&metadata, context, host, connect))
+            .block_on(hook::<C, C::Fx>(&metadata, context, host, connect))
             .map_err(|error| chain(&error))
     }));
     let failure = match ended {

@@ -108,7 +108,7 @@ impl RelationView {
 }
 
 /// An action being run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionCall {
     /// Its name.
     pub name: String,
@@ -117,7 +117,7 @@ pub struct ActionCall {
 }
 
 /// Config values. An option that is not set is `None`, which is not the same as empty.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Config(Map<String, Value>);
 
 impl Config {

@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn nested_results_become_dotted_keys() {
-        let check = |value: serde_json::Value, expect: &[(&str, &str)]| {
+        let check = |value: Value, expect: &[(&str, &str)]| {
             let got = flatten_results(&value);
             let got: Vec<(&str, &str)> = got.iter().map(|(k, v)| (&**k, &**v)).collect();
             assert_eq!(got, expect);

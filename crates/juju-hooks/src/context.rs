@@ -107,7 +107,6 @@ pub struct Context {
 impl Context {
     /// Reads the environment of this process. The one place that does.
     pub fn from_env() -> Result<Self, ContextError> {
-        #[expect(clippy::disallowed_methods, reason = "the one environment read")]
         let vars = std::env::vars_os();
         Self::from_vars(vars.filter_map(|(key, value)| {
             Some((

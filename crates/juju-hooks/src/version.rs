@@ -104,7 +104,7 @@ fn parse(text: &str) -> Option<JujuVersion> {
             if letters == 0 {
                 return None;
             }
-            version.tag = tagged[..letters].to_owned();
+            tagged[..letters].clone_into(&mut version.tag);
             Some(&tagged[letters..])
         }
         None if rest.is_empty() => None,

@@ -11,15 +11,12 @@ impl Context {
     pub fn to_vars(&self) -> BTreeMap<String, String> {
         let mut vars = Vars(BTreeMap::new());
         let name = self.event.name();
-        match &self.event {
-            Event::Action(_) => {
-                vars.set("JUJU_DISPATCH_PATH", format!("actions/{name}"));
-                vars.set("JUJU_HOOK_NAME", "");
-            }
-            _ => {
-                vars.set("JUJU_DISPATCH_PATH", format!("hooks/{name}"));
-                vars.set("JUJU_HOOK_NAME", name);
-            }
+        if self.event.action().is_some() {
+            vars.set("JUJU_DISPATCH_PATH", format!("actions/{name}"));
+            vars.set("JUJU_HOOK_NAME", "");
+        } else {
+            vars.set("JUJU_DISPATCH_PATH", format!("hooks/{name}"));
+            vars.set("JUJU_HOOK_NAME", name);
         }
         vars.set("JUJU_UNIT_NAME", self.unit.to_string());
         vars.set("JUJU_MODEL_NAME", self.model_name.as_str());
