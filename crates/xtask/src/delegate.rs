@@ -1,0 +1,81 @@
+//! Commands that other programs of the workspace carry out.
+//!
+//! Invariant: the last step replaces this process, so signals and exit codes are the program's own.
+
+use std::{
+    os::unix::process::CommandExt as _,
+    process::{Command, ExitCode},
+};
+
+use anyhow::{Context as _, Result};
+
+use crate::{
+    pack, preflight,
+    preflight::Need,
+    process::{self, Stderr},
+    workspace::Workspace,
+};
+
+/// Packs the charms, then shows them at work.
+pub(crate) fn demo(workspace: &Workspace, keep: bool) -> Result<ExitCode> {
+    preflight::ensure(&[Need::Build, Need::Go, Need::Node])?;
+    pack::pack(workspace, None)?;
+    let args = if keep {
+        vec!["--keep".to_owned()]
+    } else {
+        Vec::new()
+    };
+    replace(run_binary(workspace, "e2e", "demo", false), &args)
+}
+
+/// The simulator's `juju`.
+pub(crate) fn juju(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
+    replace(run_binary(workspace, "testbed", "juju", true), args)
+}
+
+/// The one-node cluster.
+pub(crate) fn testbed(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
+    if args.first().is_some_and(|verb| verb == "up") {
+        preflight::ensure(&[Need::Build, Need::Go, Need::Node])?;
+    }
+    replace(run_binary(workspace, "testbed", "testbed", true), args)
+}
+
+/// The charm's rendering path. Paths among the arguments stay relative to the caller's directory.
+pub(crate) fn render(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
+    replace(run_binary(workspace, "istio-k8s", "render", true), args)
+}
+
+fn run_binary(workspace: &Workspace, package: &str, binary: &str, quiet: bool) -> Command {
+    let mut command = workspace.cargo();
+    command
+        .arg("run")
+        .arg("--manifest-path")
+        .arg(workspace.path("Cargo.toml"));
+    if quiet {
+        command.arg("--quiet");
+    }
+    command.args(["--package", package, "--bin", binary, "--"]);
+    if let Ok(here) = std::env::current_dir() {
+        command.current_dir(here);
+    }
+    command
+}
+
+fn replace(mut command: Command, args: &[String]) -> Result<ExitCode> {
+    command.args(args);
+    let error = command.exec();
+    Err(error).with_context(|| format!("cannot run {}", process::describe(&command)))
+}
+
+/// Runs a command that has to succeed, its output going where ours goes.
+pub(crate) fn must(command: &mut Command) -> Result<()> {
+    let finished = process::run(command, Stderr::Shown, &mut |line| println!("{line}"))?;
+    anyhow::ensure!(
+        finished.status.success(),
+        "{} ended with {}",
+        process::describe(command),
+        finished.cause()
+    );
+    Ok(())
+}
