@@ -1,0 +1,3 @@
+module testbed/testapp
+
+go 1.26.0
