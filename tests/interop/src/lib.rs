@@ -1,0 +1,4 @@
+//! Comparison with other implementations: helm, istioctl, the Python charm libraries.
+
+pub mod charm_files;
+pub mod venv;
