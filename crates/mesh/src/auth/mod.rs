@@ -1,0 +1,25 @@
+//! Authorization at the gateway by an external service, failing closed.
+//!
+//! Two objects stand in the gateway workload's namespace. An `EnvoyFilter` asks the authorizer about
+//! every request, on every listener. A DENY `AuthorizationPolicy` refuses everything while the first
+//! is not *proven* in force. Proof is an unauthenticated request to [`PROBE_PATH`] on each ready
+//! gateway pod: a route there answers by itself, so whatever else answers stands in front of it.
+//!
+//! The filter comes right before Envoy's router: nothing can reach a workload past it, it sees the
+//! request as the router will, and the DENY policy, which Istio puts earlier, can be proven on its
+//! own. (Envoy's external authorization does not run where no route matches, hence the route.)
+
+mod objects;
+mod probe;
+mod state;
+
+pub use objects::{
+    Authorizer, InvalidAuthorizer, deny_policy, envoy_filter, probe_virtual_service,
+};
+pub use probe::{Answer, DENIED_PATH, Evidence, PROBE_BODY, PROBE_PATH, PodEvidence, read_answer};
+pub use state::{
+    AuthMode, AuthState, FilterStep, LiveFilter, Scope, Situation, Step, step, wanted,
+};
+
+#[cfg(test)]
+mod tests;

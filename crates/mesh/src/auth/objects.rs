@@ -1,0 +1,295 @@
+//! The objects of gateway authorization.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use istio_api::networking::{
+    ApplyTo, DirectResponse, EnvoyConfigPatch, EnvoyFilter, EnvoyFilterSpec, EnvoyPatch, HttpBody,
+    HttpMatch, HttpRoute, PatchContext, PatchOperation, StringMatch, VirtualService,
+    VirtualServiceSpec, WorkloadSelector,
+};
+use istio_api::security::{
+    Action, AuthorizationPolicy, AuthorizationPolicySpec, Operation, Rule, Selector, To,
+};
+use serde_json::{Value, json};
+
+use super::probe::{PROBE_BODY, PROBE_PATH};
+use crate::name::{InvalidName, check_label};
+use crate::routes::Edge;
+
+const CONNECTION_MANAGER: &str = "envoy.filters.network.http_connection_manager";
+const ROUTER: &str = "envoy.filters.http.router";
+/// A name of our own: per-route settings, which could switch the filter off, go by name.
+const FILTER_NAME: &str = "istio-integrator.ext_authz";
+/// How long the authorizer may take.
+const TIMEOUT: &str = "10s";
+/// Names with more dashes than this get only their all-underscore spelling stripped.
+const MAX_DASHES: u32 = 6;
+
+/// The service that decides, checked.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Authorizer {
+    /// Name of the Service.
+    pub service: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its port.
+    pub port: u16,
+    /// Request headers it is shown, lower case, sorted.
+    pub request_headers: BTreeSet<String>,
+    /// Headers of its answer that tell the workload who the user is, lower case, sorted.
+    pub identity_headers: BTreeSet<String>,
+}
+
+/// Why a description is not an [`Authorizer`].
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum InvalidAuthorizer {
+    /// The service's name is none.
+    #[error("service {0:?} {1}")]
+    Service(String, InvalidName),
+    /// A header's name is none, or one that Envoy needs itself.
+    #[error("{0:?} cannot be used as a header name")]
+    Header(String),
+}
+
+impl Authorizer {
+    /// Checks the description of an authorizer.
+    pub fn new(
+        service: &str,
+        namespace: &str,
+        port: u16,
+        request_headers: &[String],
+        identity_headers: &[String],
+    ) -> Result<Self, InvalidAuthorizer> {
+        check_label(service).map_err(|why| InvalidAuthorizer::Service(service.to_owned(), why))?;
+        Ok(Self {
+            service: service.to_owned(),
+            namespace: namespace.to_owned(),
+            port,
+            request_headers: headers(request_headers)?,
+            identity_headers: headers(identity_headers)?,
+        })
+    }
+
+    /// The full name of its Service.
+    pub fn host(&self) -> String {
+        format!("{}.{}.svc.cluster.local", self.service, self.namespace)
+    }
+
+    /// Every spelling of the identity headers that a workload might read as one of them: many
+    /// frameworks take `_` in a header's name for `-`.
+    fn stripped(&self) -> BTreeSet<String> {
+        self.identity_headers
+            .iter()
+            .flat_map(|name| spellings(name))
+            .collect()
+    }
+}
+
+fn headers(names: &[String]) -> Result<BTreeSet<String>, InvalidAuthorizer> {
+    let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    names
+        .iter()
+        .map(|name| {
+            let lower = name.to_ascii_lowercase();
+            if lower.is_empty() || !lower.chars().all(token) || lower == "host" {
+                return Err(InvalidAuthorizer::Header(name.clone()));
+            }
+            Ok(lower)
+        })
+        .collect()
+}
+
+fn spellings(name: &str) -> Vec<String> {
+    let dashes: Vec<usize> = name
+        .bytes()
+        .enumerate()
+        .filter(|(_, b)| matches!(b, b'-' | b'_'))
+        .map(|(i, _)| i)
+        .collect();
+    let count = u32::try_from(dashes.len()).unwrap_or(u32::MAX);
+    if count > MAX_DASHES {
+        return vec![
+            name.to_owned(),
+            name.replace('_', "-"),
+            name.replace('-', "_"),
+        ];
+    }
+    (0..1u32 << count)
+        .map(|mask| {
+            let mut bytes: Vec<char> = name.chars().collect();
+            for (bit, index) in dashes.iter().enumerate() {
+                bytes[*index] = if mask >> bit & 1 == 1 { '_' } else { '-' };
+            }
+            bytes.into_iter().collect()
+        })
+        .collect()
+}
+
+/// The filter that asks `authorizer` on every listener of the gateway pods with `labels` in
+/// `namespace`, and nowhere else, and that strips the identity headers from what comes in.
+///
+/// It fails closed: an authorizer that is away, slow or broken means 403.
+pub fn envoy_filter(
+    name: &str,
+    namespace: &str,
+    labels: &BTreeMap<String, String>,
+    authorizer: &Authorizer,
+) -> EnvoyFilter {
+    let mut patches = Vec::new();
+    let stripped = authorizer.stripped();
+    if !stripped.is_empty() {
+        patches.push(patch(
+            namespace,
+            ApplyTo::NetworkFilter,
+            &json!({"name": CONNECTION_MANAGER}),
+            PatchOperation::Merge,
+            strip(&stripped),
+        ));
+    }
+    patches.push(patch(
+        namespace,
+        ApplyTo::HttpFilter,
+        &json!({"name": CONNECTION_MANAGER, "subFilter": {"name": ROUTER}}),
+        PatchOperation::InsertBefore,
+        ask(authorizer),
+    ));
+    let spec = EnvoyFilterSpec {
+        workload_selector: Some(WorkloadSelector {
+            labels: labels.clone(),
+        }),
+        config_patches: patches,
+        priority: None,
+    };
+    EnvoyFilter::new(namespace, name, spec)
+}
+
+fn patch(
+    namespace: &str,
+    apply_to: ApplyTo,
+    filter: &Value,
+    operation: PatchOperation,
+    value: Value,
+) -> EnvoyConfigPatch {
+    // In the root namespace a selector reaches into all namespaces; the proxy's own namespace is in
+    // its node metadata. No port: every listener is covered.
+    let matches = json!({
+        "listener": {"filterChain": {"filter": filter}},
+        "proxy": {"metadata": {"NAMESPACE": namespace}},
+    });
+    EnvoyConfigPatch {
+        apply_to,
+        matches: Some(matches),
+        patch: EnvoyPatch {
+            operation,
+            value: Some(value),
+        },
+    }
+    .with_context(PatchContext::Gateway)
+}
+
+/// Removes headers before any filter and any route sees them.
+fn strip(headers: &BTreeSet<String>) -> Value {
+    let mutations: Vec<Value> = headers.iter().map(|name| json!({"remove": name})).collect();
+    json!({
+        "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.filters.network\
+                      .http_connection_manager.v3.HttpConnectionManager",
+            "early_header_mutation_extensions": [{
+                "name": "istio-integrator.strip_identity",
+                "typed_config": {
+                    "@type": "type.googleapis.com/envoy.extensions.http\
+                              .early_header_mutation.header_mutation.v3.HeaderMutation",
+                    "mutations": mutations,
+                },
+            }],
+        },
+    })
+}
+
+fn ask(authorizer: &Authorizer) -> Value {
+    let patterns = |names: &BTreeSet<String>| -> Vec<Value> {
+        names
+            .iter()
+            .map(|name| json!({"exact": name, "ignore_case": true}))
+            .collect()
+    };
+    let (host, port) = (authorizer.host(), authorizer.port);
+    let mut service = json!({
+        "server_uri": {
+            "uri": format!("http://{host}:{port}"),
+            "cluster": format!("outbound|{port}||{host}"),
+            "timeout": TIMEOUT,
+        },
+    });
+    if !authorizer.request_headers.is_empty() {
+        service["authorization_request"] =
+            json!({"allowed_headers": {"patterns": patterns(&authorizer.request_headers)}});
+    }
+    if !authorizer.identity_headers.is_empty() {
+        service["authorization_response"] = json!({"allowed_upstream_headers": {"patterns": patterns(&authorizer.identity_headers)}});
+    }
+    json!({
+        "name": FILTER_NAME,
+        "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthz",
+            "transport_api_version": "V3",
+            "failure_mode_allow": false,
+            "status_on_error": {"code": "Forbidden"},
+            "http_service": service,
+        },
+    })
+}
+
+/// The policy that refuses everything but [`PROBE_PATH`] at the pods with `labels`.
+pub fn deny_policy(
+    name: &str,
+    namespace: &str,
+    labels: &BTreeMap<String, String>,
+) -> AuthorizationPolicy {
+    let operation = Operation {
+        not_paths: vec![PROBE_PATH.to_owned()],
+        ..Operation::default()
+    };
+    let spec = AuthorizationPolicySpec {
+        selector: Some(Selector {
+            match_labels: labels.clone(),
+        }),
+        action: Some(Action::Deny),
+        rules: vec![Rule {
+            to: vec![To { operation }],
+            ..Rule::default()
+        }],
+        ..AuthorizationPolicySpec::default()
+    };
+    AuthorizationPolicy::new(namespace, name, spec)
+}
+
+/// The route that answers at [`PROBE_PATH`] by itself, on every host routed and on any other, so
+/// that the path the DENY policy leaves open leads nowhere.
+pub fn probe_virtual_service(edge: &Edge, name: &str) -> VirtualService {
+    let mut hosts = edge.hosts.clone();
+    if !hosts.iter().any(|host| host == "*") {
+        hosts.push("*".to_owned());
+    }
+    let uri = Some(StringMatch::Exact(PROBE_PATH.to_owned()));
+    let rule = HttpRoute {
+        matches: vec![HttpMatch {
+            uri,
+            ..HttpMatch::default()
+        }],
+        direct_response: Some(DirectResponse {
+            status: 200,
+            body: Some(HttpBody {
+                string: PROBE_BODY.to_owned(),
+            }),
+        }),
+        ..HttpRoute::default()
+    };
+    let spec = VirtualServiceSpec {
+        hosts,
+        gateways: vec![format!("{}/{}", edge.namespace, edge.gateway)],
+        http: vec![rule],
+        ..VirtualServiceSpec::default()
+    };
+    VirtualService::new(&edge.namespace, name, spec)
+}

@@ -1,0 +1,277 @@
+//! What to do next about authorization, from what is wanted, what is live and what is proven.
+//!
+//! Invariants: while authorization is wanted, either it is proven in force or the DENY policy is
+//! among the objects; a route that does not exist yet waits until one of the two is proven. The
+//! filter is written only where the probe's route is seen to answer, so that the change of the
+//! answer is proof. A filter whose content changes is taken out and put back behind the proven DENY
+//! policy, since from outside the old and the new one look alike.
+
+use std::str::FromStr;
+
+use super::probe::Evidence;
+
+/// The `auth` option.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum AuthMode {
+    /// Wanted as soon as an authorizer is related, and from then on until told otherwise.
+    #[default]
+    Auto,
+    /// Always wanted.
+    Required,
+    /// Never wanted.
+    None,
+}
+
+impl FromStr for AuthMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "auto" | "" => Ok(Self::Auto),
+            "required" => Ok(Self::Required),
+            "none" => Ok(Self::None),
+            other => Err(format!("must be auto, required or none, is {other:?}")),
+        }
+    }
+}
+
+/// Whether authorization is wanted. `remembered`: our filter or DENY policy is live.
+pub fn wanted(mode: AuthMode, related: bool, remembered: bool) -> bool {
+    match mode {
+        AuthMode::None => false,
+        AuthMode::Required => true,
+        AuthMode::Auto => related || remembered,
+    }
+}
+
+/// The live filter, compared with the desired one.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LiveFilter {
+    /// There is none.
+    Absent,
+    /// It is as desired.
+    Current,
+    /// It differs.
+    Outdated,
+}
+
+/// What is known before a step.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Situation {
+    /// Whether authorization is wanted.
+    pub wanted: bool,
+    /// Whether the authorizer is known well enough to write the filter.
+    pub filter_ready: bool,
+    /// The live filter. Without a desired one, any live filter counts as current.
+    pub live: LiveFilter,
+    /// What the pods answered.
+    pub evidence: Evidence,
+}
+
+/// Which routes may be written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Scope {
+    /// All that are desired.
+    All,
+    /// Only those that exist already.
+    Established,
+}
+
+/// How far authorization is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum AuthState {
+    /// Not wanted.
+    Off,
+    /// Proven in force.
+    InForce,
+    /// Not in force; everything is proven to be denied.
+    Denied,
+    /// Neither is proven; the DENY policy is among the objects.
+    Unproven,
+}
+
+/// What becomes of the filter.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum FilterStep {
+    /// The desired one is among the objects.
+    Write,
+    /// A live one is left as it is.
+    Keep,
+    /// There is to be none.
+    Remove,
+}
+
+/// What is to be written now.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Step {
+    /// What becomes of the filter.
+    pub filter: FilterStep,
+    /// Whether the DENY policy is among the objects.
+    pub deny: bool,
+    /// Which routes are.
+    pub routes: Scope,
+    /// How far authorization is.
+    pub state: AuthState,
+    /// Whether another look at the pods, after this step is written, could lead further.
+    pub more: bool,
+}
+
+/// The next step.
+pub fn step(situation: &Situation) -> Step {
+    let Situation {
+        wanted,
+        filter_ready,
+        live,
+        evidence,
+    } = situation;
+    let open = |filter, state| Step {
+        filter,
+        deny: false,
+        routes: Scope::All,
+        state,
+        more: false,
+    };
+    if !wanted {
+        return open(FilterStep::Remove, AuthState::Off);
+    }
+    if *filter_ready && *live == LiveFilter::Current && evidence.in_force() {
+        return open(FilterStep::Write, AuthState::InForce);
+    }
+    let denying = evidence.denying();
+    let (filter, more) = match (filter_ready, live) {
+        // Whatever filter is there stays: it can only deny more.
+        (false, _) => (FilterStep::Keep, !denying),
+        (true, LiveFilter::Current) => (FilterStep::Write, true),
+        // Not before the probe's route answers on every pod: then an answer from elsewhere can only
+        // come from the filter, not from an application at `/`, nor from the filter that was.
+        (true, LiveFilter::Absent) if evidence.open() => (FilterStep::Write, true),
+        (true, LiveFilter::Absent) => (FilterStep::Remove, true),
+        (true, LiveFilter::Outdated) if denying => (FilterStep::Remove, true),
+        (true, LiveFilter::Outdated) => (FilterStep::Keep, true),
+    };
+    Step {
+        filter,
+        deny: true,
+        routes: if denying {
+            Scope::All
+        } else {
+            Scope::Established
+        },
+        state: if denying {
+            AuthState::Denied
+        } else {
+            AuthState::Unproven
+        },
+        more,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::probe::{Answer, PodEvidence};
+
+    fn evidence(pods: &[(Answer, Answer)]) -> Evidence {
+        Evidence {
+            pods: pods
+                .iter()
+                .map(|(probe, denied)| PodEvidence {
+                    probe: *probe,
+                    denied: *denied,
+                })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn wanted_is_remembered_until_told_otherwise() {
+        let check = |mode: &str, related: bool, remembered: bool, expect: bool| {
+            let mode = mode.parse().unwrap();
+            assert_eq!(
+                wanted(mode, related, remembered),
+                expect,
+                "{mode:?} {related} {remembered}"
+            );
+        };
+        check("auto", false, false, false);
+        check("auto", true, false, true);
+        check("auto", false, true, true);
+        check("required", false, false, true);
+        check("none", true, true, false);
+        assert!("off".parse::<AuthMode>().is_err());
+    }
+
+    #[test]
+    fn the_policy_is_lifted_only_when_every_pod_shows_the_current_filter() {
+        use Answer::{Authorizer, Denied, NoRoute, Nobody, Open};
+        use FilterStep::{Keep, Remove, Write};
+        use LiveFilter::{Absent, Current, Outdated};
+        let check = |ready: bool,
+                     live: LiveFilter,
+                     pods: &[(Answer, Answer)],
+                     expect: (FilterStep, bool, Scope, AuthState)| {
+            let evidence = evidence(pods);
+            let got = step(&Situation {
+                wanted: true,
+                filter_ready: ready,
+                live,
+                evidence,
+            });
+            assert_eq!(
+                (got.filter, got.deny, got.routes, got.state),
+                expect,
+                "{live:?} {pods:?}"
+            );
+        };
+        let unproven = |filter| (filter, true, Scope::Established, AuthState::Unproven);
+        let denied = |filter| (filter, true, Scope::All, AuthState::Denied);
+        let in_force = (Write, false, Scope::All, AuthState::InForce);
+        check(true, Absent, &[], unproven(Remove));
+        check(true, Absent, &[(NoRoute, NoRoute)], unproven(Remove));
+        check(true, Absent, &[(Open, NoRoute)], unproven(Write));
+        check(
+            true,
+            Absent,
+            &[(Open, Denied), (Nobody, Nobody)],
+            unproven(Remove),
+        );
+        check(true, Current, &[], unproven(Write));
+        check(true, Current, &[(Open, Denied)], denied(Write));
+        check(true, Current, &[(Authorizer, Denied)], in_force);
+        check(
+            true,
+            Current,
+            &[(Authorizer, NoRoute), (Nobody, Denied)],
+            unproven(Write),
+        );
+        check(
+            true,
+            Current,
+            &[(Authorizer, NoRoute), (Authorizer, NoRoute)],
+            in_force,
+        );
+        check(true, Outdated, &[(Authorizer, NoRoute)], unproven(Keep));
+        check(true, Outdated, &[(Authorizer, Denied)], denied(Remove));
+        check(true, Absent, &[(Authorizer, Denied)], denied(Remove));
+        check(true, Absent, &[(Open, Denied)], denied(Write));
+        check(false, Current, &[(Authorizer, NoRoute)], unproven(Keep));
+        check(false, Current, &[(Authorizer, Denied)], denied(Keep));
+        check(false, Absent, &[(Open, NoRoute)], unproven(Keep));
+    }
+
+    #[test]
+    fn nothing_is_left_once_authorization_is_not_wanted() {
+        let evidence = evidence(&[(Answer::Authorizer, Answer::Denied)]);
+        let live = LiveFilter::Current;
+        let got = step(&Situation {
+            wanted: false,
+            filter_ready: true,
+            live,
+            evidence,
+        });
+        assert_eq!(
+            (got.filter, got.deny, got.routes),
+            (FilterStep::Remove, false, Scope::All)
+        );
+    }
+}
