@@ -2,7 +2,7 @@
 //!
 //! Nothing comes from a container registry: Kubernetes, etcd, CoreDNS, Helm and Istio are built from
 //! pinned Go modules, Envoy is a wheel, the rest are Debian packages. Two clusters are offered: a
-//! [`ControlPlane`] (API server only, no root, seconds) and a `Node` (everything, root, half a
+//! [`ControlPlane`] (API server only, no root, seconds) and a [`Node`] (everything, root, half a
 //! minute). Both end with the process that started them, however that ends.
 
 mod api;
@@ -14,6 +14,7 @@ mod digest;
 mod guard;
 pub mod image;
 mod istio;
+pub mod node;
 mod paths;
 mod pki;
 pub mod run;
@@ -23,5 +24,6 @@ pub use api::Api;
 pub use build::Artifact;
 pub use control_plane::{Beside, ControlPlane};
 pub use istio::{ALL, Istio, V1_24, V1_26, V1_30, V1_31, V1_31_PRE, gateway_api_crds};
+pub use node::Node;
 pub use paths::root;
 pub use values::pilot_values;

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
+pub(crate) use catalog::{BASE, COREDNS};
 pub use catalog::{PAUSE, TESTAPP, base, istio, need};
 pub use layer::{Entry, Layer};
 

@@ -1,0 +1,244 @@
+//! A real one-node cluster in namespaces of its own: containers, networking, DNS, the lot.
+//!
+//! The node has its own mounts, processes, network, IPC and host name; the machine's stay as they
+//! are, but for one link (`testbed0`), two routes and one cgroup while it lives. Only one node can
+//! live on a machine; a second [`Node::up`] waits for the end of the first. From the host, pods,
+//! Services and NodePorts are reached at their own addresses.
+
+mod config;
+mod dns;
+mod reap;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{self, Child, ChildStdin, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+pub use reap::{current, down, reap};
+
+use crate::api::{Api, wait};
+use crate::audit::AuditLog;
+use crate::build::{Artifact, Built, Tool, need, require};
+use crate::control_plane::is_ready;
+use crate::istio::Istio;
+use crate::{daemons, image, paths, run};
+
+/// The node's name, and its address as seen from the host; NodePorts are on it.
+pub const NAME: &str = "node1";
+/// Address of the node on the link.
+pub const ADDRESS: &str = "10.200.0.2";
+const GATEWAY: &str = "10.200.0.1";
+const PODS: &str = "10.244.0.0/24";
+const SERVICES: &str = "10.96.0.0/16";
+const DNS: &str = "10.96.0.10";
+const REGISTRY: &str = "127.0.0.1:5000";
+const CGROUP: &str = "testbed-node";
+/// The link's end on the host, and inside.
+const HOST_LINK: &str = "testbed0";
+const LINK: &str = "uplink0";
+const CNI_PLUGINS: &str = "/usr/lib/cni";
+/// Longest wait for one step of a start on a loaded machine.
+const LIMIT: Duration = Duration::from_secs(120);
+
+const TOOLS: &[Tool] = &[
+    Tool { program: "/usr/lib/cni/bridge", package: "containernetworking-plugins" },
+    Tool { program: "conntrack", package: "conntrack" },
+    Tool { program: "containerd", package: "containerd" },
+    Tool { program: "ip", package: "iproute2" },
+    Tool { program: "iptables", package: "iptables" },
+    Tool { program: "mount", package: "mount" },
+    Tool { program: "nft", package: "nftables" },
+    Tool { program: "openssl", package: "openssl" },
+    Tool { program: "ps", package: "procps" },
+    Tool { program: "runc", package: "runc" },
+    Tool { program: "unshare", package: "util-linux" },
+];
+
+/// What a node is started with.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Releases whose images the node can pull.
+    pub istio: Vec<Istio>,
+    /// Leave the node running when its [`Node`] is dropped or its process ends, until [`down`].
+    pub keep: bool,
+}
+
+/// A running node.
+#[derive(Debug)]
+pub struct Node {
+    dir: PathBuf,
+    /// Absent for a node that is kept.
+    owner: Option<(Child, ChildStdin)>,
+}
+
+impl Node {
+    /// Programs that a start needs.
+    pub fn artifacts(options: &Options) -> Vec<Artifact> {
+        let mut needed = vec![
+            Artifact::Etcd,
+            Artifact::KubeApiserver,
+            Artifact::KubeControllerManager,
+            Artifact::KubeScheduler,
+            Artifact::Kubelet,
+            Artifact::KubeProxy,
+        ];
+        needed.extend(image::BASE);
+        for istio in &options.istio {
+            needed.extend(image::need(*istio));
+        }
+        needed
+    }
+
+    /// Builds what is missing, starts, and returns when pods can be made and names resolved.
+    pub fn up(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Self> {
+        check_machine()?;
+        require(TOOLS)?;
+        let built = need(&Self::artifacts(options), &mut |step| say(&step.to_string()))?;
+        say("making images");
+        let mut images = image::base(&built)?;
+        for istio in &options.istio {
+            images.extend(image::istio(&built, *istio)?);
+        }
+        say("waiting for the machine's only node to be free");
+        let lock = reap::lock()?;
+        reap::leftovers()?;
+        say("starting the node");
+        let mut node = Self::spawn(options, &built, lock)?;
+        node.start(&images, say)
+            .with_context(|| daemons::log_tails(&node.dir))
+            .inspect_err(|_| drop(node.end()))?;
+        Ok(node)
+    }
+
+    fn spawn(options: &Options, built: &Built, lock: fs::File) -> Result<Self> {
+        let dir = paths::root().join(format!("run/node-{}", process::id()));
+        fs::create_dir_all(&dir)?;
+        config::write(&dir, built)?;
+        reap::announce(&dir)?;
+        let mut supervisor = run::command("sh");
+        supervisor
+            .args(["-c", include_str!("supervise.sh"), reap::SUPERVISOR])
+            .env("TB_RUN", &dir)
+            .env("TB_LAST_LOGS", paths::root().join("last-node-logs"))
+            .env("TB_KEEP", if options.keep { "1" } else { "0" })
+            .env("TB_ADDRESS", ADDRESS)
+            .env("TB_GATEWAY", GATEWAY)
+            .env("TB_CGROUP", CGROUP)
+            .env("TB_LINK", LINK)
+            .env("TB_HOST_LINK", HOST_LINK)
+            .env("TB_ROUTES", format!("{PODS} {SERVICES}"))
+            .stdin(Stdio::piped())
+            .stdout(lock)
+            .stderr(fs::File::create(dir.join("log/supervisor.log"))?)
+            .current_dir(&dir);
+        // Out of the terminal's foreground group: Ctrl-C is the owner's to handle.
+        std::os::unix::process::CommandExt::process_group(&mut supervisor, 0);
+        let mut child = supervisor.spawn().context("cannot start the supervisor")?;
+        let tie = child.stdin.take().context("the supervisor has no standard input")?;
+        Ok(Self { dir, owner: (!options.keep).then_some((child, tie)) })
+    }
+
+    fn start(&self, images: &[PathBuf], say: &mut dyn FnMut(&str)) -> Result<()> {
+        for image in images {
+            self.add_image(image)?;
+        }
+        let api = self.api()?;
+        wait("API server ready", LIMIT, || Ok(api.is_ready().then_some(())))?;
+        fs::write(self.dir.join("serving"), "")?;
+        say("API server ready");
+        wait("node ready", LIMIT, || {
+            let node = api.find(&format!("/api/v1/nodes/{NAME}"))?;
+            Ok(node.filter(is_ready).map(|_| ()))
+        })?;
+        say("node ready");
+        dns::apply(&api)?;
+        wait("default service account", LIMIT, || {
+            api.find("/api/v1/namespaces/default/serviceaccounts/default")
+        })?;
+        api.wait_deployment("kube-system", "coredns", LIMIT)?;
+        say("DNS ready");
+        Ok(())
+    }
+
+    /// The node that was left running, if there is one.
+    pub fn kept() -> Result<Option<Self>> {
+        Ok(current()?.map(|dir| Self { dir, owner: None }))
+    }
+
+    /// A kubeconfig with all rights.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.dir.join("pki/admin.kubeconfig")
+    }
+
+    /// What the API server was asked.
+    pub fn audit(&self) -> AuditLog {
+        AuditLog::new(daemons::audit_log(&self.dir))
+    }
+
+    /// Logs of the node's daemons, `<name>.log` each.
+    pub fn logs(&self) -> PathBuf {
+        self.dir.join("log")
+    }
+
+    /// A client with all rights.
+    pub fn api(&self) -> Result<Api> {
+        Api::connect(&self.kubeconfig())
+    }
+
+    /// Lets the node pull one more image (an OCI layout tar, see [`image`]).
+    pub fn add_image(&self, tar: &Path) -> Result<()> {
+        let name = tar.file_name().context("an image is a file")?;
+        let link = self.dir.join("images").join(name);
+        let _ = fs::remove_file(&link);
+        symlink(tar, &link).with_context(|| format!("cannot add image {}", tar.display()))
+    }
+
+    /// A command inside the node's namespaces, with the host's programs.
+    pub fn inside(&self, program: &str) -> Result<process::Command> {
+        let pid = fs::read_to_string(self.dir.join("init.pid")).context("the node is gone")?;
+        let mut command = run::command("nsenter");
+        command.args(["-t", pid.trim(), "-m", "-p", "-n", "-i", "-u", program]);
+        Ok(command)
+    }
+
+    /// Ends the node; returns when nothing is left of it.
+    pub fn down(mut self) -> Result<()> {
+        match self.owner {
+            Some(_) => self.end(),
+            None => down(),
+        }
+    }
+
+    fn end(&mut self) -> Result<()> {
+        if let Some((mut child, tie)) = self.owner.take() {
+            drop(tie);
+            child.wait()?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+/// Says early, and in plain words, what a machine lacks.
+fn check_machine() -> Result<()> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let uid = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    let root = uid.and_then(|ids| ids.split_whitespace().nth(1)) == Some("0");
+    if !root {
+        bail!("a node needs root: it makes namespaces, mounts and network links");
+    }
+    let v1 = Path::new("/sys/fs/cgroup/memory").is_dir();
+    let v2 = Path::new("/sys/fs/cgroup/cgroup.controllers").is_file();
+    if !v1 && !v2 {
+        bail!("a node needs cgroups, and /sys/fs/cgroup has none");
+    }
+    Ok(())
+}
