@@ -214,7 +214,7 @@ fn settled<T, E: EffectError>(
 }
 
 /// An error with its causes, on one line. A cause already told by its effect is not repeated.
-pub(crate) fn chain(error: &dyn Error) -> String {
+pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

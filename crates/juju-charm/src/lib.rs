@@ -26,7 +26,7 @@ pub use crate::charm::{
 };
 pub use crate::clock::{Clock, FixedClock, SystemClock};
 pub use crate::commit::CommitError;
-pub use crate::flow::{DEADLINE, HookError, Host, hook};
+pub use crate::flow::{DEADLINE, HookError, Host, chain, hook};
 pub use crate::log::LogBuffer;
 pub use crate::metadata::{
     ActionSpec, ConfigOption, Endpoint, Metadata, MetadataError, OptionKind, ParamKind, ParamSpec,

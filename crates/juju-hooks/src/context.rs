@@ -5,6 +5,8 @@
 
 mod parse;
 mod render;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 

@@ -7,6 +7,7 @@
 
 mod action;
 mod context;
+mod databag;
 mod error;
 mod event;
 mod ids;
@@ -22,6 +23,7 @@ mod version;
 
 pub use crate::action::{ResultKeyError, check_results, flatten_results};
 pub use crate::context::{Context, ContextError, Proxies, TraceParent};
+pub use crate::databag::Databag;
 pub use crate::error::{Result, ToolError};
 pub use crate::event::{
     ActionCall, Event, PebbleEvent, PebbleKind, RelationEvent, RelationKind, SecretEvent,
@@ -42,6 +44,3 @@ pub use crate::secret::{
 pub use crate::status::{ReportedStatus, Status, StatusMessage};
 pub use crate::tools::{Bag, GoalState, GoalUnit, HookTools, LogLevel, Scope};
 pub use crate::version::{JujuVersion, VersionError};
-
-/// One side's data in a relation: key to value, both any UTF-8. An empty value means "absent".
-pub type Databag = std::collections::BTreeMap<String, String>;

@@ -22,3 +22,39 @@ pub fn split_message(message: &str, limit: usize) -> Vec<&str> {
     }
     pieces
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn long_messages_are_cut_between_characters() {
+        let check = |message: &str, limit: usize, expect: &[&str]| {
+            assert_eq!(
+                split_message(message, limit),
+                expect,
+                "{message:?} at {limit}"
+            );
+        };
+        check("", 10, &[]);
+        check("abcdef", 4, &["abcd", "ef"]);
+        check("abcd", 4, &["abcd"]);
+        check("ééé", 5, &["éé", "é"]);
+        check("🦀🦀", 1, &["🦀", "🦀"]);
+        let long = "é".repeat(MAX_ARGUMENT_BYTES);
+        let pieces = split_message(&long, MAX_ARGUMENT_BYTES);
+        let sizes: Vec<usize> = pieces.iter().map(|piece| piece.len()).collect();
+        assert_eq!(sizes, [131_070, 131_070, 2]);
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_fit_and_join_to_the_message(message in any::<String>(), limit in 0usize..40) {
+            let pieces = split_message(&message, limit);
+            prop_assert_eq!(pieces.concat(), message.clone());
+            prop_assert!(pieces.iter().all(|piece| (1..=limit.max(4)).contains(&piece.len())));
+        }
+    }
+}

@@ -14,14 +14,16 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 use self::scratch::Scratch;
-use crate::Databag;
+use crate::databag::{Databag, json_texts};
 use crate::error::{Result, ToolError};
 use crate::ids::{AppName, EndpointName, ModelUuid, RelationId, RelationKey, SecretId, UnitName};
 use crate::limits::{MAX_ARGUMENT_BYTES, MAX_ARGUMENTS_TOTAL_BYTES, split_message};
 use crate::network::NetworkInfo;
 use crate::port::Port;
 use crate::redacted::Redacted;
-use crate::secret::{NewSecret, SecretContent, SecretInfo, SecretOwner, SecretRef, SecretRevision};
+use crate::secret::{
+    NewSecret, SecretContent, SecretInfo, SecretOwner, SecretRef, SecretRevision, is_secret_key,
+};
 use crate::status::{ReportedStatus, StatusMessage};
 use crate::tools::{Bag, GoalState, HookTools, LogLevel, Scope};
 
@@ -96,6 +98,10 @@ impl ProcessTools {
                 source: Some(source),
             };
             let dir = scratch.insert(Scratch::new(&self.scratch).map_err(io)?);
+            if let Some(key) = content.keys().find(|key| !is_secret_key(key)) {
+                let detail = format!("invalid secret key {key:?}");
+                return Err(ToolError::Invalid { tool, detail });
+            }
             for (key, value) in content {
                 let file = dir.write(key, value).map_err(io)?;
                 args.push(format!("{key}#file={}", file.display()));
@@ -110,16 +116,6 @@ fn secret_ref<'a>(args: &mut Vec<&'a str>, secret: &'a SecretRef) {
         SecretRef::Id(id) => args.push(id.as_str()),
         SecretRef::Label(label) => args.extend(["--label", label.as_str()]),
     }
-}
-
-/// A JSON object of texts: never mistaken for a number, a boolean or null by the YAML reader on
-/// the other side.
-fn json_texts(data: &BTreeMap<String, String>) -> String {
-    let texts = data
-        .iter()
-        .map(|(k, v)| (k.clone(), Value::String(v.clone())))
-        .collect();
-    Value::Object(texts).to_string()
 }
 
 impl HookTools for ProcessTools {

@@ -117,3 +117,48 @@ pub struct SecretInfo {
 fn empty_as_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     Ok(Option::<String>::deserialize(deserializer)?.filter(|text| !text.is_empty()))
 }
+
+/// Whether Juju takes `key` in a secret: a letter, then at least two more letters or digits,
+/// single dashes between them.
+pub(crate) fn is_secret_key(key: &str) -> bool {
+    let mut count = 0;
+    let mut dash = true;
+    for byte in key.bytes() {
+        match byte {
+            b'a'..=b'z' => (count, dash) = (count + 1, false),
+            b'0'..=b'9' if count > 0 => (count, dash) = (count + 1, false),
+            b'-' if !dash => dash = true,
+            _ => return false,
+        }
+    }
+    count >= 3 && !dash
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secret_keys_are_checked_as_juju_does() {
+        for good in ["abc", "a-b-c", "k8s", "tls-key", "a1-2b"] {
+            assert!(is_secret_key(good), "{good}");
+        }
+        for bad in [
+            "", "ab", "1ab", "Abc", "a--b-c", "-abc", "abc-", "a_b_c", "../etc", "a-b", "é",
+        ] {
+            assert!(!is_secret_key(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn expiries_with_any_precision_and_gaps_are_read() {
+        for expiry in [
+            "2026-01-02T03:04:05Z",
+            "2026-01-02T03:04:05.123456789+01:00",
+        ] {
+            let json = format!(r#"{{"revision":3,"label":"","owner":"unit","expiry":"{expiry}"}}"#);
+            let info: SecretInfo = serde_json::from_str(&json).unwrap();
+            assert_eq!((info.expiry.as_deref(), info.label), (Some(expiry), None));
+        }
+    }
+}

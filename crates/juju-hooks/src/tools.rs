@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use crate::Databag;
+use crate::databag::Databag;
 use crate::error::Result;
 use crate::ids::{AppName, EndpointName, ModelUuid, RelationId, RelationKey, SecretId, UnitName};
 use crate::network::NetworkInfo;
