@@ -124,6 +124,9 @@ mod tests {
             namespace: "lab".into(),
         };
         let text = format!("{credentials:?}");
-        assert!(text.contains("127.0.0.1") && !text.contains("s3cr3t"), "{text}");
+        assert!(
+            text.contains("127.0.0.1") && !text.contains("s3cr3t"),
+            "{text}"
+        );
     }
 }

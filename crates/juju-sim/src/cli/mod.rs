@@ -1,0 +1,566 @@
+//! The `juju` command.
+//!
+//! Models live under `$JUJU_DATA/models/NAME` (default `~/.local/share/juju-sim`). Every command
+//! opens its model, lets the agents run until they are idle, and then answers, so polling
+//! `juju status` makes time pass. Exit codes: 0, 1 for a refusal or a failed task, 2 for a wrong
+//! command line.
+
+mod act;
+mod change;
+mod inspect;
+mod models;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::Model;
+use crate::ModelError;
+use crate::Options;
+use crate::clock::SystemClock;
+use crate::cloud::Cloud;
+use crate::flags;
+use crate::flags::Flag;
+use crate::flags::Parsed;
+use crate::jujuc;
+
+/// How a command fails.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Wrong command line: exit code 2.
+    Usage(String),
+    /// Refused or failed: exit code 1, with what is still printed on standard output.
+    Run { text: String, stdout: String },
+}
+
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Self {
+        Self::Run {
+            text: error.chain(),
+            stdout: String::new(),
+        }
+    }
+}
+
+type Answer = Result<String, Failure>;
+
+/// Where and how commands run.
+pub(crate) struct Session {
+    /// Directory of all models and the name of the current one.
+    pub(crate) data: PathBuf,
+    /// Model named by the environment.
+    pub(crate) model: Option<String>,
+    /// The cluster.
+    pub(crate) cloud: Arc<dyn Cloud>,
+    /// Options of every model.
+    pub(crate) options: Options,
+}
+
+/// A command.
+struct Command {
+    name: &'static str,
+    /// Other names.
+    also: &'static [&'static str],
+    usage: &'static str,
+    flags: &'static [Flag],
+    run: fn(&Session, &Parsed) -> Answer,
+}
+
+const MODEL: Flag = flags::value(&["m", "model"]);
+const FORMAT: Flag = flags::value(&["format"]);
+const NO_PROMPT: Flag = flags::switch(&["no-prompt"]);
+const FORCE: Flag = flags::switch(&["force"]);
+const CONFIG: Flag = flags::value(&["config"]);
+const RESOURCE: Flag = flags::value(&["resource"]);
+const TRUST: Flag = flags::switch(&["trust"]);
+const UNITS: Flag = flags::value(&["n", "num-units"]);
+const PARAMS: Flag = flags::value(&["params"]);
+const WAIT: Flag = flags::value(&["wait"]);
+const FILE: Flag = flags::value(&["file"]);
+const COLOR: Flag = flags::switch(&["color", "no-color"]);
+const STORAGE: Flag = flags::switch(&["destroy-storage"]);
+
+/// Flags of the real command that change nothing in a simulated model.
+const BASE: Flag = flags::value(&["base"]);
+const CHANNEL: Flag = flags::value(&["channel"]);
+const CONSTRAINTS: Flag = flags::value(&["constraints"]);
+
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "add-model",
+        also: &[],
+        usage: "add-model NAME",
+        flags: &[CONFIG],
+        run: models::add,
+    },
+    Command {
+        name: "add-secret",
+        also: &[],
+        usage: "add-secret NAME key=value|key#file=PATH...",
+        flags: &[MODEL, FILE, flags::value(&["info"])],
+        run: change::add_secret,
+    },
+    Command {
+        name: "add-unit",
+        also: &["scale-application"],
+        usage: "add-unit APP [-n N]",
+        flags: &[MODEL, UNITS],
+        run: change::add_unit,
+    },
+    Command {
+        name: "attach-resource",
+        also: &[],
+        usage: "attach-resource APP NAME=PATH",
+        flags: &[MODEL],
+        run: change::attach_resource,
+    },
+    Command {
+        name: "config",
+        also: &[],
+        usage: "config APP [KEY | KEY=VALUE...] [--reset KEY,...] [--file FILE]",
+        flags: &[MODEL, FORMAT, FILE, COLOR, flags::value(&["reset"])],
+        run: change::config,
+    },
+    Command {
+        name: "debug-log",
+        also: &[],
+        usage: "debug-log [--limit N] [--include ENTITY] [--level LEVEL]",
+        flags: &[
+            MODEL,
+            flags::value(&["n", "limit", "lines"]),
+            flags::value(&["i", "include"]),
+            flags::value(&["x", "exclude"]),
+            flags::value(&["l", "level"]),
+            flags::switch(&["replay", "no-tail", "date", "utc", "ms"]),
+            COLOR,
+        ],
+        run: inspect::debug_log,
+    },
+    Command {
+        name: "deploy",
+        also: &[],
+        usage: "deploy ./CHARM [APP] [--config K=V|FILE] [--resource NAME=PATH] [--trust] [-n N]",
+        flags: &[
+            MODEL,
+            CONFIG,
+            RESOURCE,
+            TRUST,
+            UNITS,
+            BASE,
+            CHANNEL,
+            CONSTRAINTS,
+            FORCE,
+        ],
+        run: change::deploy,
+    },
+    Command {
+        name: "destroy-model",
+        also: &[],
+        usage: "destroy-model NAME --no-prompt",
+        flags: &[
+            NO_PROMPT,
+            FORCE,
+            STORAGE,
+            flags::switch(&["no-wait"]),
+            flags::value(&["timeout"]),
+        ],
+        run: models::destroy,
+    },
+    Command {
+        name: "exec",
+        also: &[],
+        usage: "exec --unit UNIT -- COMMAND...",
+        flags: &[MODEL, FORMAT, WAIT, flags::value(&["u", "unit"])],
+        run: act::exec,
+    },
+    Command {
+        name: "grant-secret",
+        also: &[],
+        usage: "grant-secret NAME APP[,APP...]",
+        flags: &[MODEL],
+        run: change::grant_secret,
+    },
+    Command {
+        name: "integrate",
+        also: &["relate", "add-relation"],
+        usage: "integrate APP[:ENDPOINT] APP[:ENDPOINT]",
+        flags: &[MODEL],
+        run: change::integrate,
+    },
+    Command {
+        name: "model-config",
+        also: &[],
+        usage: "model-config [KEY | KEY=VALUE...]",
+        flags: &[MODEL, FORMAT],
+        run: change::model_config,
+    },
+    Command {
+        name: "models",
+        also: &["list-models"],
+        usage: "models",
+        flags: &[FORMAT],
+        run: models::list,
+    },
+    Command {
+        name: "refresh",
+        also: &["upgrade-charm"],
+        usage: "refresh APP --path ./CHARM [--resource NAME=PATH] [--config K=V] [--force-units]",
+        flags: &[
+            MODEL,
+            CONFIG,
+            RESOURCE,
+            TRUST,
+            BASE,
+            CHANNEL,
+            FORCE,
+            flags::value(&["path"]),
+            flags::switch(&["force-units"]),
+            flags::switch(&["force-base"]),
+        ],
+        run: change::refresh,
+    },
+    Command {
+        name: "remove-application",
+        also: &[],
+        usage: "remove-application APP... [--force]",
+        flags: &[
+            MODEL,
+            NO_PROMPT,
+            FORCE,
+            STORAGE,
+            flags::switch(&["no-wait"]),
+        ],
+        run: change::remove_application,
+    },
+    Command {
+        name: "remove-relation",
+        also: &[],
+        usage: "remove-relation APP[:ENDPOINT] APP[:ENDPOINT]",
+        flags: &[MODEL, FORCE],
+        run: change::remove_relation,
+    },
+    Command {
+        name: "remove-secret",
+        also: &[],
+        usage: "remove-secret NAME",
+        flags: &[MODEL],
+        run: change::remove_secret,
+    },
+    Command {
+        name: "remove-unit",
+        also: &[],
+        usage: "remove-unit APP --num-units N",
+        flags: &[
+            MODEL,
+            NO_PROMPT,
+            FORCE,
+            STORAGE,
+            flags::value(&["num-units"]),
+        ],
+        run: change::remove_unit,
+    },
+    Command {
+        name: "resolve",
+        also: &["resolved"],
+        usage: "resolve UNIT... [--no-retry] [--all]",
+        flags: &[MODEL, flags::switch(&["no-retry"]), flags::switch(&["all"])],
+        run: change::resolve,
+    },
+    Command {
+        name: "revoke-secret",
+        also: &[],
+        usage: "revoke-secret NAME APP[,APP...]",
+        flags: &[MODEL],
+        run: change::revoke_secret,
+    },
+    Command {
+        name: "run",
+        also: &[],
+        usage: "run UNIT|APP/leader ACTION [KEY=VALUE...] [--params FILE] [--format json]",
+        flags: &[
+            MODEL,
+            FORMAT,
+            PARAMS,
+            WAIT,
+            COLOR,
+            flags::switch(&["string-args"]),
+        ],
+        run: act::run,
+    },
+    Command {
+        name: "secrets",
+        also: &["list-secrets"],
+        usage: "secrets",
+        flags: &[MODEL, FORMAT],
+        run: inspect::secrets,
+    },
+    Command {
+        name: "show-application",
+        also: &[],
+        usage: "show-application APP",
+        flags: &[MODEL, FORMAT],
+        run: inspect::show_application,
+    },
+    Command {
+        name: "show-model",
+        also: &[],
+        usage: "show-model",
+        flags: &[MODEL, FORMAT],
+        run: inspect::show_model,
+    },
+    Command {
+        name: "show-unit",
+        also: &[],
+        usage: "show-unit UNIT",
+        flags: &[MODEL, FORMAT],
+        run: inspect::show_unit,
+    },
+    Command {
+        name: "status",
+        also: &[],
+        usage: "status [--format json] [--relations]",
+        flags: &[
+            MODEL,
+            FORMAT,
+            COLOR,
+            flags::switch(&["relations", "integrations"]),
+            flags::switch(&["storage"]),
+            flags::switch(&["utc"]),
+        ],
+        run: inspect::status,
+    },
+    Command {
+        name: "switch",
+        also: &[],
+        usage: "switch NAME",
+        flags: &[],
+        run: models::switch,
+    },
+    Command {
+        name: "trust",
+        also: &[],
+        usage: "trust APP --scope=cluster [--remove]",
+        flags: &[MODEL, flags::value(&["scope"]), flags::switch(&["remove"])],
+        run: change::trust,
+    },
+    Command {
+        name: "update-secret",
+        also: &[],
+        usage: "update-secret NAME key=value|key#file=PATH...",
+        flags: &[MODEL, FILE, flags::value(&["info"])],
+        run: change::update_secret,
+    },
+    Command {
+        name: "version",
+        also: &[],
+        usage: "version",
+        flags: &[FORMAT],
+        run: inspect::version,
+    },
+];
+
+/// Runs a `juju` command line (`args[0]` is the program) over `cloud`. Under the name of a hook
+/// tool the program is that tool, so a binary built on this needs no `jujuc` beside it.
+pub fn main(args: Vec<String>, cloud: Arc<dyn Cloud>) -> ExitCode {
+    if args.first().is_some_and(|program| jujuc::is_tool(program)) {
+        return jujuc::main(&args);
+    }
+    let session = Session::from_environment(cloud);
+    let (code, stdout, stderr) = match session.and_then(|s| execute(&s, &args[1..])) {
+        Ok(stdout) => (0, stdout, String::new()),
+        Err(Failure::Usage(text)) => (2, String::new(), format!("ERROR {text}\n")),
+        Err(Failure::Run { text, stdout }) => (1, stdout, format!("ERROR {text}\n")),
+    };
+    let printed = io::stdout()
+        .write_all(stdout.as_bytes())
+        .and_then(|()| io::stdout().flush())
+        .and_then(|()| io::stderr().write_all(stderr.as_bytes()));
+    ExitCode::from(if printed.is_ok() { code } else { 1 })
+}
+
+fn execute(session: &Session, args: &[String]) -> Answer {
+    let Some((name, rest)) = args.split_first() else {
+        return Ok(help());
+    };
+    if matches!(name.as_str(), "help" | "--help" | "-h") {
+        return Ok(match rest.first().and_then(|n| find(n)) {
+            Some(command) => format!("Usage: juju {}\n", command.usage),
+            None => help(),
+        });
+    }
+    let Some(command) = find(name) else {
+        let names = COMMANDS
+            .iter()
+            .flat_map(|c| std::iter::once(c.name).chain(c.also.iter().copied()));
+        let hint = match flags::nearest(name, names) {
+            Some(near) => format!("did you mean \"juju {near}\"?"),
+            None => "see \"juju help\" for the commands this simulator knows".to_owned(),
+        };
+        return usage(format!("unknown command \"{name}\"; {hint}"));
+    };
+    if rest
+        .iter()
+        .take_while(|a| *a != "--")
+        .any(|a| a == "--help" || a == "-h")
+    {
+        return Ok(format!("Usage: juju {}\n", command.usage));
+    }
+    let line = flags::parse(rest, command.flags).map_err(|text| {
+        Failure::Usage(
+            match text.strip_prefix("option provided but not defined: ") {
+                Some(flag) => format!("{text}; {}", flag_hint(command, flag)),
+                None => text,
+            },
+        )
+    })?;
+    (command.run)(session, &line)
+}
+
+fn find(name: &str) -> Option<&'static Command> {
+    COMMANDS
+        .iter()
+        .find(|c| c.name == name || c.also.contains(&name))
+}
+
+fn flag_hint(command: &Command, flag: &str) -> String {
+    let known = || command.flags.iter().flat_map(|f| f.names.iter().copied());
+    match flags::nearest(
+        flag.trim_start_matches('-'),
+        known().filter(|n| n.len() > 1),
+    ) {
+        Some(near) => format!("did you mean --{near}?"),
+        None => format!("usage: juju {}", command.usage),
+    }
+}
+
+fn help() -> String {
+    let mut text =
+        "A Juju model simulator that runs real charm processes.\n\nCommands:\n".to_owned();
+    for command in COMMANDS {
+        let _ = writeln!(text, "  juju {}", command.usage);
+    }
+    text
+}
+
+impl Session {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the command finds its models in the environment"
+    )]
+    fn from_environment(cloud: Arc<dyn Cloud>) -> Result<Self, Failure> {
+        let variable = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+        let data = match (variable("JUJU_DATA"), variable("HOME")) {
+            (Some(data), _) => PathBuf::from(data),
+            (None, Some(home)) => PathBuf::from(home).join(".local/share/juju-sim"),
+            (None, None) => return usage("set JUJU_DATA to a directory for the models"),
+        };
+        let mut options = Options::default();
+        // A program built on this library serves as the hook tools itself.
+        let exe = std::env::current_exe().ok();
+        let beside = exe
+            .as_ref()
+            .and_then(|e| e.parent())
+            .map(|d| d.join("jujuc"));
+        options.jujuc = beside.filter(|p| p.exists()).or(exe);
+        Ok(Self {
+            data,
+            model: variable("JUJU_MODEL"),
+            cloud,
+            options,
+        })
+    }
+
+    /// Opens the model a command is about and lets its agents run.
+    fn open(&self, line: &Parsed) -> Result<Model, Failure> {
+        let mut model = self.open_as_is(line)?;
+        model.advance()?;
+        Ok(model)
+    }
+
+    /// Opens the model a command is about.
+    fn open_as_is(&self, line: &Parsed) -> Result<Model, Failure> {
+        let current = || std::fs::read_to_string(self.data.join("current-model")).ok();
+        let named = line
+            .get("m")
+            .map(ToOwned::to_owned)
+            .or_else(|| self.model.clone());
+        let Some(name) = named.or_else(current) else {
+            return fail("no model selected; make one with \"juju add-model NAME\"");
+        };
+        let name = name
+            .trim()
+            .rsplit([':', '/'])
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        let dir = self.model_dir(&name)?;
+        if !dir.join("state.json").exists() {
+            return fail(format!(
+                "model {name:?} not found; make it with \"juju add-model {name}\""
+            ));
+        }
+        Ok(Model::open(
+            &dir,
+            Arc::clone(&self.cloud),
+            Arc::new(SystemClock),
+            self.options.clone(),
+        )?)
+    }
+
+    /// The directory of a model.
+    fn model_dir(&self, name: &str) -> Result<PathBuf, Failure> {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if name.is_empty() || !name.chars().all(plain) || name.starts_with('-') {
+            return usage(format!(
+                "{name:?} is not a valid model name: use lower-case letters, digits and hyphens"
+            ));
+        }
+        Ok(self.data.join("models").join(name))
+    }
+}
+
+fn usage<T>(text: impl Into<String>) -> Result<T, Failure> {
+    Err(Failure::Usage(text.into()))
+}
+
+fn fail<T>(text: impl Into<String>) -> Result<T, Failure> {
+    Err(Failure::Run {
+        text: text.into(),
+        stdout: String::new(),
+    })
+}
+
+/// Exactly `N` arguments, or the usage line.
+fn arguments<'a, const N: usize>(
+    line: &'a Parsed,
+    shape: &str,
+) -> Result<&'a [String; N], Failure> {
+    line.args
+        .as_slice()
+        .try_into()
+        .or_else(|_| usage(format!("usage: juju {shape}")))
+}
+
+/// Prints a document as JSON or, without a format, as YAML.
+fn document(line: &Parsed, value: &Value) -> Answer {
+    match line.get("format") {
+        Some("json") => Ok(crate::gojson::json(value) + "\n"),
+        None | Some("yaml" | "tabular" | "smart") => Ok(crate::gojson::yaml(value)),
+        Some(other) => usage(format!("unknown format {other:?}; use json or yaml")),
+    }
+}
+
+/// `key=value` arguments by key.
+fn pairs<'a>(args: impl Iterator<Item = &'a str>) -> Result<BTreeMap<String, String>, Failure> {
+    args.map(|arg| match arg.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => usage(format!("expected \"key=value\", got {arg:?}")),
+    })
+    .collect()
+}

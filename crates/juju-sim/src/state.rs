@@ -1,0 +1,424 @@
+//! Everything a model remembers, as plain data.
+//!
+//! One value of [`State`] is one consistent moment; [`crate::store`] writes it as a whole. Ordered
+//! maps only, so the same moment has the same bytes.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value;
+
+use crate::charm::CharmMeta;
+use crate::charm::Role;
+use crate::hook::Hook;
+
+/// Key and value pairs shared over a relation.
+pub type Databag = BTreeMap<String, String>;
+
+/// A whole model.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct State {
+    /// Layout of this file; a simulator refuses one it does not know.
+    pub(crate) format: u32,
+    /// Model name.
+    pub(crate) name: String,
+    /// Model UUID.
+    pub(crate) uuid: String,
+    /// State of the random generator behind every order Juju does not fix.
+    pub(crate) rng: u64,
+    /// When the model was made.
+    pub(crate) created: Timestamp,
+    /// Model configuration.
+    pub(crate) config: ModelConfig,
+    /// Applications by name.
+    pub(crate) applications: BTreeMap<String, Application>,
+    /// Relations by id.
+    pub(crate) relations: BTreeMap<u32, Relation>,
+    /// Secrets by bare id.
+    pub(crate) secrets: BTreeMap<String, Secret>,
+    /// Action and exec tasks by id.
+    pub(crate) tasks: BTreeMap<u64, Task>,
+    /// Next relation id.
+    pub(crate) next_relation: u32,
+    /// Next operation and task number.
+    pub(crate) next_task: u64,
+    /// Next unit address.
+    pub(crate) next_address: u32,
+    /// Number of hooks run so far.
+    pub(crate) hooks_run: u64,
+}
+
+/// Model configuration this simulator honours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ModelConfig {
+    /// Seconds between two update-status hooks.
+    pub(crate) update_status_interval_secs: u32,
+    /// Whether failed hooks are retried by themselves.
+    pub(crate) automatically_retry_hooks: bool,
+}
+
+/// Whether something still lives, as in Juju.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Life {
+    /// In use.
+    Alive,
+    /// Being taken down.
+    Dying,
+}
+
+/// A status with its message and the time it was set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StatusInfo {
+    /// Status word, e.g. `active`.
+    pub(crate) status: String,
+    /// Message, may be empty.
+    pub(crate) message: String,
+    /// When it was set.
+    pub(crate) since: Timestamp,
+}
+
+/// A deployed application.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Application {
+    /// What its charm declares.
+    pub(crate) charm: CharmMeta,
+    /// Directory name of the charm under the model's `charms`.
+    pub(crate) charm_dir: String,
+    /// Revision of the local charm.
+    pub(crate) charm_rev: u32,
+    /// Values the operator set.
+    pub(crate) config: BTreeMap<String, Value>,
+    /// Whether it has cluster-wide rights.
+    pub(crate) trusted: bool,
+    /// Life.
+    pub(crate) life: Life,
+    /// Number of the leader unit.
+    pub(crate) leader: Option<u32>,
+    /// Next unit number.
+    pub(crate) next_unit: u32,
+    /// Units by number.
+    pub(crate) units: BTreeMap<u32, Unit>,
+    /// Files given for resources, by resource name, relative to the model directory; for images the
+    /// reference.
+    pub(crate) resources: BTreeMap<String, Resource>,
+    /// Status the leader set.
+    pub(crate) status: Option<StatusInfo>,
+    /// Workload version the charm set.
+    pub(crate) workload_version: String,
+    /// Service address.
+    pub(crate) address: String,
+}
+
+/// A resource given at deploy or attached later.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Resource {
+    /// File kept under the model directory, or an image reference.
+    pub(crate) stored: PathBuf,
+    /// Whether [`Resource::stored`] is a file.
+    pub(crate) is_file: bool,
+    /// Counts up with every attach.
+    pub(crate) revision: u32,
+}
+
+/// A unit and what its agent remembers.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Unit {
+    /// Life.
+    pub(crate) life: Life,
+    /// Address of its pod.
+    pub(crate) address: String,
+    /// Workload status.
+    pub(crate) workload: StatusInfo,
+    /// Agent status.
+    pub(crate) agent: StatusInfo,
+    /// Whether the charm ever set the unit status.
+    pub(crate) status_set: bool,
+    /// Ports opened, as `80/tcp`, each with the endpoints it is opened for (`*` for all).
+    pub(crate) ports: BTreeMap<String, BTreeSet<String>>,
+    /// Removal was forced: failed hooks count as done.
+    pub(crate) force: bool,
+    /// What `state-set` stored.
+    pub(crate) charm_state: BTreeMap<String, String>,
+    /// Memory of the unit agent.
+    pub(crate) uniter: Uniter,
+}
+
+/// What a unit agent remembers between hooks.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Uniter {
+    /// Revision of the charm in the unit's charm directory.
+    pub(crate) charm_rev: Option<u32>,
+    /// install ran.
+    pub(crate) installed: bool,
+    /// start ran since the last stop.
+    pub(crate) started: bool,
+    /// stop ran.
+    pub(crate) stopped: bool,
+    /// leader-elected was run for the present leadership.
+    pub(crate) leader: bool,
+    /// The pod is being replaced: stop first, then a new charm directory.
+    pub(crate) restart: bool,
+    /// upgrade-charm is to run.
+    pub(crate) upgrade: bool,
+    /// Charm refresh forced while in error: take the new charm, run no upgrade-charm.
+    pub(crate) force_charm: bool,
+    /// Digest of what the last config-changed saw.
+    pub(crate) config_seen: Option<String>,
+    /// A hook that has to be the next one, e.g. start behind the first config-changed.
+    pub(crate) queued: Option<Hook>,
+    /// The hook that is running now; still set after a crash of the simulator.
+    pub(crate) running: Option<Hook>,
+    /// Process group and start time of that hook's process, for cleaning up after a crash.
+    pub(crate) process: Option<(i32, u64)>,
+    /// The failed hook the unit waits on.
+    pub(crate) error: Option<HookError>,
+    /// When update-status ran last, or the agent became idle first.
+    pub(crate) last_update_status: Option<Timestamp>,
+    /// update-status was asked for.
+    pub(crate) update_status_due: bool,
+    /// Relations by id.
+    pub(crate) relations: BTreeMap<u32, RelationSeen>,
+}
+
+/// A failed hook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HookError {
+    /// The hook.
+    pub(crate) hook: Hook,
+    /// Failures in succession.
+    pub(crate) attempts: u32,
+    /// When it failed last.
+    pub(crate) since: Timestamp,
+    /// When it is tried again by itself.
+    pub(crate) next_retry: Timestamp,
+    /// What the operator decided.
+    pub(crate) resolved: Option<Resolution>,
+}
+
+/// `juju resolve` with and without `--no-retry`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Resolution {
+    /// Run the hook again at once.
+    Retry,
+    /// Count it as done.
+    NoRetry,
+}
+
+/// What a unit has been told about one relation.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RelationSeen {
+    /// relation-created ran.
+    pub(crate) created: bool,
+    /// relation-broken ran.
+    pub(crate) broken: bool,
+    /// Version of the remote application databag last announced.
+    pub(crate) app_version: u64,
+    /// Remote units that joined, with the version of their databag last announced.
+    pub(crate) members: BTreeMap<String, u64>,
+    /// A unit whose joined ran and whose changed must follow.
+    pub(crate) changed_pending: Option<String>,
+}
+
+/// A databag with a version that counts up when its content changes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Bag {
+    /// Content.
+    pub(crate) data: Databag,
+    /// 0 until first written.
+    pub(crate) version: u64,
+}
+
+/// One side of a relation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Side {
+    /// Application.
+    pub(crate) app: String,
+    /// Endpoint name.
+    pub(crate) endpoint: String,
+    /// Role.
+    pub(crate) role: Role,
+}
+
+/// A relation between two applications, or a peer relation of one.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Relation {
+    /// Interface.
+    pub(crate) interface: String,
+    /// One side for a peer relation, otherwise two: first the provider.
+    pub(crate) sides: Vec<Side>,
+    /// Life.
+    pub(crate) life: Life,
+    /// Application databags by application.
+    pub(crate) app_bags: BTreeMap<String, Bag>,
+    /// Unit databags by unit; kept after a unit left.
+    pub(crate) unit_bags: BTreeMap<String, Bag>,
+    /// Units in scope.
+    pub(crate) scope: BTreeSet<String>,
+}
+
+impl Relation {
+    /// Whether this is a peer relation.
+    pub(crate) fn is_peer(&self) -> bool {
+        self.sides.len() == 1
+    }
+
+    /// The side of an application.
+    pub(crate) fn side(&self, app: &str) -> Option<&Side> {
+        self.sides.iter().find(|s| s.app == app)
+    }
+
+    /// The application on the other side; itself for a peer relation.
+    pub(crate) fn remote(&self, app: &str) -> Option<&Side> {
+        if self.is_peer() {
+            return self.side(app);
+        }
+        self.sides.iter().find(|s| s.app != app)
+    }
+}
+
+/// A secret.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Secret {
+    /// `application:NAME`, `unit:NAME/0` or `model`.
+    pub(crate) owner: String,
+    /// Owner's label, or the name of a user secret.
+    pub(crate) label: String,
+    /// Description.
+    pub(crate) description: String,
+    /// Rotation policy.
+    pub(crate) rotate: String,
+    /// Expiry as given.
+    pub(crate) expire: String,
+    /// Content by revision.
+    pub(crate) revisions: BTreeMap<u32, Databag>,
+    /// Applications and units that may read it.
+    pub(crate) grants: BTreeSet<String>,
+    /// Units that read it.
+    pub(crate) consumers: BTreeMap<String, Consumer>,
+}
+
+impl Secret {
+    /// The newest revision.
+    pub(crate) fn latest(&self) -> u32 {
+        self.revisions.keys().next_back().copied().unwrap_or(0)
+    }
+}
+
+/// A unit that read a secret.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Consumer {
+    /// Consumer's label.
+    pub(crate) label: String,
+    /// Revision it sees.
+    pub(crate) tracked: u32,
+    /// Newest revision it was told of.
+    pub(crate) notified: u32,
+}
+
+/// What a task runs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum TaskKind {
+    /// A charm's action with validated parameters.
+    Action {
+        /// Action name.
+        name: String,
+        /// Parameters.
+        params: Map<String, Value>,
+    },
+    /// Shell text in a hook context.
+    Exec {
+        /// The text.
+        script: String,
+    },
+}
+
+/// An action or exec asked of a unit.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Task {
+    /// Unit name.
+    pub(crate) unit: String,
+    /// What to run.
+    pub(crate) kind: TaskKind,
+    /// `pending`, `running`, `completed` or `failed`.
+    pub(crate) status: String,
+    /// Failure text.
+    pub(crate) message: String,
+    /// Results, with `return-code`, `stdout`, `stderr`.
+    pub(crate) results: Map<String, Value>,
+    /// Lines from action-log.
+    pub(crate) log: Vec<String>,
+}
+
+impl State {
+    /// The next random number below `n` (0 for 0): SplitMix64.
+    pub(crate) fn random(&mut self, n: usize) -> usize {
+        self.rng = self.rng.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.rng;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^= z >> 31;
+        let n = u64::try_from(n).unwrap_or(u64::MAX).max(1);
+        usize::try_from(z % n).unwrap_or(0)
+    }
+
+    /// A unit by name.
+    pub(crate) fn unit(&self, name: &str) -> Option<&Unit> {
+        let (app, number) = split_unit(name)?;
+        self.applications.get(app)?.units.get(&number)
+    }
+
+    /// A unit by name, to change.
+    pub(crate) fn unit_mut(&mut self, name: &str) -> Option<&mut Unit> {
+        let (app, number) = split_unit(name)?;
+        self.applications.get_mut(app)?.units.get_mut(&number)
+    }
+
+    /// Names of all units, sorted by application and number.
+    pub(crate) fn unit_names(&self) -> Vec<String> {
+        let names = |(app, a): (&String, &Application)| {
+            a.units
+                .keys()
+                .map(|n| format!("{app}/{n}"))
+                .collect::<Vec<_>>()
+        };
+        self.applications.iter().flat_map(names).collect()
+    }
+
+    /// Whether a unit leads its application.
+    pub(crate) fn is_leader(&self, unit: &str) -> bool {
+        split_unit(unit).is_some_and(|(app, number)| {
+            self.applications
+                .get(app)
+                .is_some_and(|a| a.leader == Some(number))
+        })
+    }
+
+    /// The next cluster address, `10.1.x.y`.
+    pub(crate) fn address(&mut self, network: &str) -> String {
+        self.next_address += 1;
+        format!(
+            "{network}.{}.{}",
+            self.next_address / 250,
+            self.next_address % 250 + 2
+        )
+    }
+}
+
+/// Splits `app/0`.
+pub(crate) fn split_unit(name: &str) -> Option<(&str, u32)> {
+    let (app, number) = name.split_once('/')?;
+    Some((app, number.parse().ok()?)).filter(|_| !app.is_empty())
+}
+
+/// Order of unit names: by application, then by number.
+pub(crate) fn by_number(a: &str, b: &str) -> std::cmp::Ordering {
+    split_unit(a).cmp(&split_unit(b))
+}
