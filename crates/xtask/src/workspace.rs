@@ -31,6 +31,14 @@ impl Workspace {
         })
     }
 
+    /// Another folder with a workspace in it.
+    #[cfg(test)]
+    pub(crate) fn at(root: &Path) -> Self {
+        Self {
+            root: root.to_path_buf(),
+        }
+    }
+
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }

@@ -69,13 +69,17 @@ pub(crate) fn build(workspace: &Workspace, selection: &Selection) -> Result<Opti
         "--locked",
         "--message-format=json-render-diagnostics",
     ]);
-    if selection.packages.is_empty() {
-        command.arg("--workspace");
-    }
     for package in &selection.packages {
         command.args(["--package", package]);
     }
-    command.args(targets(selection.tier, &test_files(&metadata, selection)));
+    if selection.packages.is_empty() {
+        command
+            .arg("--workspace")
+            .args(targets(selection.tier, &test_files(&metadata, selection)));
+    } else {
+        // A single package may have no library, which cargo would take for a mistake.
+        command.arg("--tests");
+    }
 
     let mut artifacts = Artifacts::default();
     let finished = process::run(&mut command, Stderr::Shown, &mut |line| {

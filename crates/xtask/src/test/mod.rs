@@ -5,6 +5,8 @@
 
 mod build;
 mod libtest;
+#[cfg(test)]
+mod real;
 mod tier;
 
 use std::{collections::BTreeMap, process::ExitCode, time::Instant};
@@ -73,7 +75,10 @@ pub(crate) fn run(workspace: &Workspace, selection: &Selection) -> Result<ExitCo
         finish(tier.name(), begun, outcome, &mut sum);
     }
     if !tests.is_empty() {
-        run_tests(workspace, selection, &tests, &mut sum)?;
+        let begun = Instant::now();
+        if let Err(error) = run_tests(workspace, selection, &tests, &mut sum) {
+            finish("build", begun, Err(error), &mut sum);
+        }
     }
     for failed in &sum.failed {
         println!("failed: {failed}");

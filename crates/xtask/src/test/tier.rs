@@ -1,9 +1,11 @@
 //! The tiers and which test belongs to which.
 //!
 //! Invariant: every test of the workspace belongs to exactly one tier, decided by where it stands:
-//! 1. the file of an integration test, by the first word of its name: `scenario_deploy.rs`;
-//! 2. else the package: everything in `e2e` and `interop`;
-//! 3. else a module whose name begins with `property`;
+//! 1. the file of an integration test, by the first word of its name: `scenario_deploy.rs`
+//!    (`properties` will do for `property`);
+//! 2. else the package: everything in `e2e` and `interop`, and the integration tests of `testbed`,
+//!    which start an API server;
+//! 3. else a module that is named like such a file, for properties only;
 //! 4. else `unit`.
 
 use std::fmt;
@@ -95,15 +97,24 @@ impl Tier {
             if let Some(tier) = Self::FILES.into_iter().find(|tier| tier.name() == word) {
                 return tier;
             }
+            if word == "properties" {
+                return Self::Property;
+            }
         }
         match package {
             "e2e" => return Self::E2e,
             "interop" => return Self::Interop,
+            "testbed" if integration => return Self::Apiserver,
             _ => {}
         }
         let mut modules = test.split("::").collect::<Vec<_>>();
         modules.pop();
-        if modules.iter().any(|module| module.starts_with("property")) {
+        if modules.iter().any(|module| {
+            module
+                .split('_')
+                .next()
+                .is_some_and(|word| matches!(word, "property" | "properties"))
+        }) {
             return Self::Property;
         }
         Self::Unit
@@ -167,6 +178,22 @@ mod tests {
         check("e2e", "e2e", false, "http::tests::parses", Tier::E2e);
         check("e2e", "apiserver_noop", true, "no_writes", Tier::Apiserver);
         check("interop", "helm", true, "equal", Tier::Interop);
+        check(
+            "relations",
+            "properties",
+            true,
+            "round_trip",
+            Tier::Property,
+        );
+        check(
+            "mesh",
+            "mesh",
+            false,
+            "tags::properties::round_trip",
+            Tier::Property,
+        );
+        check("testbed", "control_plane", true, "ends", Tier::Apiserver);
+        check("testbed", "testbed", false, "pki::tests::signs", Tier::Unit);
         check("testbed", "e2e_node", true, "comes_up", Tier::E2e);
     }
 
