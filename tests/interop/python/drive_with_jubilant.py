@@ -11,7 +11,14 @@ import jubilant
 ASK = json.load(sys.stdin)
 SEEN = {}
 
-juju = jubilant.Juju(model=ASK["model"], wait_timeout=60)
+juju = jubilant.Juju(wait_timeout=60)
+juju.cli("add-model", ASK["model"], include_model=False)
+juju.model = ASK["model"]
+
+
+def wait(ready):
+    """Waits as jubilant does by default, only with shorter breaks."""
+    return juju.wait(ready, error=jubilant.any_error, delay=0.2)
 
 
 def heard(words):
@@ -26,16 +33,16 @@ def heard(words):
 
 juju.deploy(ASK["charms"]["witness"], config={"greeting": "hey"}, trust=True)
 juju.deploy(ASK["charms"]["listener"], "listener")
-juju.wait(lambda status: jubilant.all_waiting(status, "listener"))
-juju.wait(jubilant.all_agents_idle)
+wait(lambda status: jubilant.all_waiting(status, "listener"))
+wait(jubilant.all_agents_idle)
 juju.integrate("witness:greeting", "listener:source")
-juju.wait(heard("heard: hey"), error=jubilant.any_error)
+wait(heard("heard: hey"))
 
 SEEN["config"] = dict(juju.config("witness"))
 juju.config("witness", {"greeting": "a=b, c", "times": 2})
-status = juju.wait(heard("heard: a=b, c a=b, c"), error=jubilant.any_error)
+status = wait(heard("heard: a=b, c a=b, c"))
 juju.config("witness", reset=["times"])
-juju.wait(heard("heard: a=b, c"), error=jubilant.any_error)
+wait(heard("heard: a=b, c"))
 
 app = status.apps["witness"]
 SEEN["status"] = {
@@ -75,8 +82,8 @@ except jubilant.CLIError as error:
 
 SEEN["exec"] = juju.exec("is-leader --format=json", unit="witness/0").stdout.strip()
 juju.add_unit("witness")
-juju.wait(lambda status: len(status.apps["witness"].units) == 2)
-juju.wait(lambda status: jubilant.all_active(status, "witness"))
+wait(lambda status: len(status.apps["witness"].units) == 2)
+wait(lambda status: jubilant.all_active(status, "witness"))
 unit = juju.show_unit("listener/0")
 SEEN["speakers"] = sorted(
     bag.data["speaker"]
@@ -87,7 +94,8 @@ SEEN["speakers"] = sorted(
 SEEN["log"] = "unit.witness/0" in juju.debug_log(limit=500)
 
 juju.remove_relation("witness:greeting", "listener:source")
-juju.wait(lambda status: jubilant.all_waiting(status, "listener"))
+wait(lambda status: jubilant.all_waiting(status, "listener"))
 juju.remove_application("witness", "listener")
-juju.wait(lambda status: not status.apps)
+wait(lambda status: not status.apps)
+juju.destroy_model(ASK["model"], force=True)
 json.dump(SEEN, sys.stdout)

@@ -1,0 +1,254 @@
+//! The judge of `helm-chart`: real Helm 4 on the same charts, and the comparison of the two.
+
+use anyhow::{Context, Result, bail};
+use helm_chart::{ArchiveLimits, Capabilities, Chart, FileTree, Release, RenderOptions};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Version of Kubernetes both sides claim.
+pub const KUBE_VERSION: &str = "v1.36.3";
+/// Name of the release on both sides.
+pub const RELEASE: &str = "istio";
+
+/// The charts of a release payload, below `manifests/charts`.
+pub const CHARTS: [&str; 8] = [
+    "base",
+    "default",
+    "gateway",
+    "gateways/istio-egress",
+    "gateways/istio-ingress",
+    "istio-cni",
+    "istio-control/istio-discovery",
+    "ztunnel",
+];
+
+/// One question to both renderers.
+#[derive(Debug, Clone)]
+pub struct Case {
+    /// What is special about it.
+    pub name: String,
+    /// The user's values.
+    pub values: Value,
+    /// Namespace of the release.
+    pub namespace: String,
+    /// Whether the release is upgraded.
+    pub is_upgrade: bool,
+    /// Version of Kubernetes.
+    pub kube_version: String,
+    /// Whether `values.schema.json` is left out of the game.
+    pub skip_schema: bool,
+}
+
+impl Case {
+    /// An installation in `istio-system`, schema checked.
+    pub fn new(name: impl Into<String>, values: Value) -> Self {
+        Self {
+            name: name.into(),
+            values,
+            namespace: "istio-system".to_owned(),
+            is_upgrade: false,
+            kube_version: KUBE_VERSION.to_owned(),
+            skip_schema: false,
+        }
+    }
+}
+
+/// A payload, unpacked for Helm and in memory for us.
+pub struct Payload {
+    /// Version in the name of the archive.
+    pub version: String,
+    tree: FileTree,
+    dir: PathBuf,
+}
+
+/// What a renderer said: objects in a canonical order, or why not.
+pub type Answer = Result<Vec<Value>, String>;
+
+impl Payload {
+    /// Reads a payload archive, and unpacks it under `scratch` for Helm.
+    pub fn open(archive: &Path, version: &str, scratch: &Path) -> Result<Self> {
+        let bytes = std::fs::read(archive).with_context(|| format!("reading {}", archive.display()))?;
+        let tree = FileTree::from_tar_gz(&bytes, &ArchiveLimits::default())?;
+        let root = tree.single_root().context("payload has no single root")?.to_owned();
+        let tree = tree.subtree(&root).context("payload is empty")?;
+        let dir = scratch.join(version);
+        for path in tree.paths().filter(|path| path.starts_with("manifests/charts/")) {
+            let file = dir.join(path);
+            if let Some(parent) = file.parent() {
+                std::fs::create_dir_all(parent)?;
+            }
+            std::fs::write(&file, tree.get(path).unwrap_or_default())?;
+        }
+        Ok(Self { version: version.to_owned(), tree, dir })
+    }
+
+    /// Loads one of [`CHARTS`].
+    pub fn chart(&self, chart: &str) -> Result<Chart> {
+        let path = format!("manifests/charts/{chart}");
+        let tree = self.tree.subtree(&path).with_context(|| format!("no chart {chart}"))?;
+        Chart::from_tree(&tree).with_context(|| format!("loading {chart} of {}", self.version))
+    }
+
+    /// Directory of one of [`CHARTS`], for Helm.
+    pub fn chart_dir(&self, chart: &str) -> PathBuf {
+        self.dir.join("manifests/charts").join(chart)
+    }
+}
+
+/// Our answer.
+pub fn ours(chart: &Chart, case: &Case) -> Answer {
+    let mut release = Release::install(RELEASE, &case.namespace);
+    release.is_upgrade = case.is_upgrade;
+    release.is_install = !case.is_upgrade;
+    let mut options = RenderOptions::new(release, Capabilities::of_version(&case.kube_version));
+    options.include_notes = true;
+    options.skip_schema_validation = case.skip_schema;
+    let rendered = chart.render(&case.values, &options).map_err(|e| describe(&e))?;
+    Ok(canonical(rendered.objects().map_err(|e| describe(&e))?))
+}
+
+fn describe(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
+}
+
+/// Helm's answer.
+pub fn helms(helm: &Path, chart_dir: &Path, case: &Case, scratch: &Path) -> Result<Answer> {
+    let values = scratch.join(format!("values-{:?}.json", std::thread::current().id()));
+    std::fs::write(&values, serde_json::to_vec(&case.values)?)?;
+    let mut command = command(helm);
+    command
+        .args(["template", RELEASE])
+        .arg(chart_dir)
+        .args(["--namespace", &case.namespace, "--kube-version", &case.kube_version])
+        .arg("--values")
+        .arg(&values);
+    if case.skip_schema {
+        command.arg("--skip-schema-validation");
+    }
+    if case.is_upgrade {
+        command.arg("--is-upgrade");
+    }
+    let output = command.output().context("running helm")?;
+    if !output.status.success() {
+        return Ok(Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+    }
+    let text = String::from_utf8(output.stdout).context("helm wrote something that is not utf-8")?;
+    let objects = yaml::parse_all_with(&text, yaml::Duplicates::LastWins).context("reading helm's output")?;
+    Ok(Ok(canonical(objects)))
+}
+
+/// A command with an empty environment but for what a program cannot do without.
+pub fn command(program: &Path) -> Command {
+    #[expect(clippy::disallowed_methods, reason = "a test runs the judge")]
+    let mut command = Command::new(program);
+    command.env_clear().env("HOME", "/nonexistent").env("PATH", "/usr/bin:/bin");
+    command
+}
+
+/// The identity of an object, as far as objects of one render can be told apart.
+pub fn identity(object: &Value) -> String {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or("-").to_owned();
+    format!(
+        "{} {} {}/{}",
+        text("/apiVersion"),
+        text("/kind"),
+        text("/metadata/namespace"),
+        text("/metadata/name")
+    )
+}
+
+fn canonical(mut objects: Vec<Value>) -> Vec<Value> {
+    objects.sort_by_cached_key(|object| (identity(object), object.to_string()));
+    objects
+}
+
+/// What differs between two answers; empty if nothing does.
+pub fn differences(ours: &Answer, helms: &Answer) -> Vec<String> {
+    match (ours, helms) {
+        (Err(_), Err(_)) => Vec::new(),
+        (Ok(_), Err(helm)) => vec![format!("helm refuses, we do not: {helm}")],
+        (Err(ours), Ok(_)) => vec![format!("we refuse, helm does not: {ours}")],
+        (Ok(ours), Ok(helms)) => {
+            let group = |objects: &[Value]| {
+                let mut map: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+                for object in objects {
+                    map.entry(identity(object)).or_default().push(object.clone());
+                }
+                map
+            };
+            let (ours, helms) = (group(ours), group(helms));
+            let mut differences = Vec::new();
+            for id in ours.keys().filter(|id| !helms.contains_key(*id)) {
+                differences.push(format!("only ours: {id}"));
+            }
+            for (id, theirs) in &helms {
+                match ours.get(id) {
+                    None => differences.push(format!("only helm's: {id}")),
+                    Some(own) if own != theirs => {
+                        let (own, theirs) = (Value::Array(own.clone()), Value::Array(theirs.clone()));
+                        let mut at = Vec::new();
+                        first_difference(&own, &theirs, &mut at);
+                        differences.push(format!("{id}: {}", at.join("")));
+                    }
+                    Some(_) => {}
+                }
+            }
+            differences
+        }
+    }
+}
+
+/// Finds the path to the first place where two values differ, and appends both sides.
+fn first_difference(ours: &Value, helms: &Value, at: &mut Vec<String>) -> bool {
+    match (ours, helms) {
+        (Value::Object(a), Value::Object(b)) => {
+            for key in a.keys().chain(b.keys()) {
+                let (a, b) = (a.get(key).unwrap_or(&Value::Null), b.get(key).unwrap_or(&Value::Null));
+                if a != b {
+                    at.push(format!(".{key}"));
+                    return first_difference(a, b, at);
+                }
+            }
+            false
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (i, (a, b)) in a.iter().zip(b).enumerate() {
+                if a != b {
+                    at.push(format!("[{i}]"));
+                    return first_difference(a, b, at);
+                }
+            }
+            false
+        }
+        (Value::String(a), Value::String(b)) => {
+            let different = a.lines().zip(b.lines()).enumerate().find(|(_, (a, b))| a != b);
+            at.push(match different {
+                Some((line, (a, b))) => format!(" line {}: ours {a:?}, helm's {b:?}", line + 1),
+                None => format!(" ours has {} bytes, helm's {}", a.len(), b.len()),
+            });
+            true
+        }
+        (a, b) => {
+            let short = |v: &Value| v.to_string().chars().take(200).collect::<String>();
+            at.push(format!(" ours {}, helm's {}", short(a), short(b)));
+            true
+        }
+    }
+}
+
+/// Fails unless there is something to run.
+pub fn existing(path: PathBuf) -> Result<PathBuf> {
+    if !path.exists() {
+        bail!("{} is not there", path.display());
+    }
+    Ok(path)
+}
