@@ -22,7 +22,7 @@ pub enum Error {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// 401 or 403: the ServiceAccount may not do this.
+    /// 401 or 403: the `ServiceAccount` may not do this.
     #[error("not allowed to {verb} {resource}")]
     Forbidden {
         /// `get`, `list`, `patch`, `delete`.
@@ -42,7 +42,7 @@ pub enum Error {
     #[error("{object}: the cluster does not serve {api_version}")]
     NotServed {
         /// The object that could not be applied.
-        object: ObjectRef,
+        object: Box<ObjectRef>,
         /// `group/version` of the object.
         api_version: String,
     },
@@ -50,29 +50,37 @@ pub enum Error {
     #[error("{object}: being deleted")]
     Terminating {
         /// The object that could not be applied.
-        object: ObjectRef,
+        object: Box<ObjectRef>,
     },
     /// The server's validation refused the object (unknown field, bad value, immutable field).
     #[error("{object} is invalid: {message}")]
     Invalid {
         /// The object that was refused.
-        object: ObjectRef,
+        object: Box<ObjectRef>,
         /// The server's words; for Secrets only the field names.
         message: String,
     },
-    /// An admission webhook or policy refused the object, or could not be asked.
+    /// An admission webhook or policy refused the object.
     #[error("{object} was refused by admission: {message}")]
     Denied {
         /// The object that was refused.
-        object: ObjectRef,
+        object: Box<ObjectRef>,
         /// The server's words.
+        message: String,
+    },
+    /// An admission webhook that must be asked does not answer.
+    #[error("a webhook that must admit {object} does not answer")]
+    WebhookUnavailable {
+        /// The object that could not be written.
+        object: Box<ObjectRef>,
+        /// The server's words; they name the webhook.
         message: String,
     },
     /// Somebody changed the object between our read and our write.
     #[error("{object} changed while it was being written")]
     Raced {
         /// The object.
-        object: ObjectRef,
+        object: Box<ObjectRef>,
     },
     /// Any other answer of the API server.
     #[error("API server answered {code} to {action}: {message}")]

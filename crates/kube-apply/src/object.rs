@@ -152,6 +152,7 @@ impl Object {
         Self(value)
     }
 
+    #[cfg(test)]
     pub(crate) fn value_mut(&mut self) -> &mut Value {
         &mut self.0
     }

@@ -75,7 +75,7 @@ pub enum Note {
         /// Kind.
         kind: String,
     },
-    /// The ServiceAccount may not read the kind.
+    /// The `ServiceAccount` may not read the kind.
     Forbidden {
         /// `get` or `list`.
         verb: String,

@@ -31,7 +31,7 @@ pub struct Stage {
     pub objects: Vec<Object>,
     /// What must hold before the next stage starts (and before anything is pruned).
     pub gate: Vec<Gate>,
-    /// What is waited for within the budget and reported, but holds nothing back.
+    /// What is reported but holds nothing back: waited for at the end, with what is left of the budget.
     pub advisory: Vec<Gate>,
 }
 
