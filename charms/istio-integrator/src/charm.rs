@@ -1,0 +1,58 @@
+//! Ties the steps together.
+
+use juju_charm::{ActionOutcome, Charm, ModelView, Outcome, Problem};
+use kube_apply::Plan;
+
+use crate::cluster::Cluster;
+use crate::desired::Objects;
+use crate::observe::{self, Query, View};
+use crate::pass::Done;
+use crate::validate::{self, Validated};
+use crate::{actions, desired, status};
+
+/// The charm.
+#[derive(Debug)]
+pub struct IstioIntegrator;
+
+impl Charm for IstioIntegrator {
+    const METADATA: &'static str = include_str!("../charmcraft.yaml");
+
+    type Fx = Cluster;
+    type Validated = Validated;
+
+    fn query(view: &ModelView) -> Query {
+        observe::query(view)
+    }
+
+    fn validate(view: &ModelView, cluster: &View) -> (Validated, Vec<Problem>) {
+        validate::validate(view, cluster)
+    }
+
+    fn desired(view: &ModelView, validated: &Validated, cluster: &View) -> Option<Objects> {
+        desired::desired(view, validated, cluster)
+    }
+
+    fn outcome(
+        view: &ModelView,
+        validated: &Validated,
+        _cluster: &View,
+        applied: Option<&Done>,
+        problems: &[Problem],
+    ) -> Outcome {
+        status::outcome(view, validated, applied, problems)
+    }
+
+    fn action(
+        view: &ModelView,
+        validated: &Validated,
+        cluster: &View,
+        _plan: Option<&Plan>,
+        problems: &[Problem],
+    ) -> ActionOutcome {
+        actions::action(view, validated, cluster, problems)
+    }
+
+    fn unobserved(view: &ModelView, problem: Problem) -> Outcome {
+        status::unobserved(view, problem)
+    }
+}

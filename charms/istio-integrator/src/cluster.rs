@@ -1,0 +1,405 @@
+//! The charm's one place that does I/O: reads the cluster, writes pass after pass, asks the
+//! gateway's pods what stands in front of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use juju_charm::{EffectError, Effects, Problem};
+use juju_hooks::Context;
+use k8s_openapi::api::core::v1::{Pod, Service};
+use kube_apply::{
+    Applied, Connect, Engine, Error, Note, ObjectsSet, Observed, Plan, Query as Read,
+};
+use mesh::auth::{Answer, AuthState, DENIED_PATH, Evidence, PROBE_PATH, PodEvidence, read_answer};
+use mesh::discovery::{
+    self, ControlPlane, GatewayPod, GatewayPort, GatewayWorkload, Selected, gateway_pods,
+    mesh_config_name,
+};
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep};
+
+use crate::desired::{Objects, Serve};
+use crate::observe::{self, Live, Query, View};
+use crate::pass::{Done, pass};
+
+const NETWORKING: &str = "networking.istio.io";
+const SECURITY: &str = "security.istio.io";
+
+/// How long a hook waits for what it wrote to show at the gateway's pods. istiod pushes within a
+/// second or two; what takes longer is left to the next hook.
+const PROOF_BUDGET: Duration = Duration::from_secs(20);
+/// How long between two looks at the pods.
+const PROOF_INTERVAL: Duration = Duration::from_millis(500);
+
+/// The cluster, as this charm sees it.
+#[derive(Debug)]
+pub struct Cluster {
+    engine: Engine,
+}
+
+/// Connects to the API server that Juju names.
+///
+/// # Errors
+/// No API server in the environment, or unreadable credentials.
+pub fn connect(context: &Context) -> Result<Cluster, ClusterError> {
+    let Some((host, port)) = &context.kubernetes else {
+        let reason = "the hook names no API server".to_owned();
+        return Err(ClusterError(Error::Config { reason }));
+    };
+    Ok(Cluster::new(Engine::connect(&Connect::in_cluster(
+        host, *port,
+    ))?))
+}
+
+/// What can go wrong with the cluster.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct ClusterError(#[from] Error);
+
+impl EffectError for ClusterError {
+    fn problem(&self) -> Option<Problem> {
+        Some(match &self.0 {
+            Error::Unreachable { .. } => Problem::waiting("Kubernetes API server not reachable"),
+            Error::Terminating { object } => {
+                Problem::waiting(format!("{object} is being deleted, waiting for its end"))
+            }
+            Error::Raced { object } => Problem::waiting(format!("{object} changed meanwhile")),
+            Error::Forbidden { verb, resource, .. } => {
+                Problem::blocked(format!("not permitted to {verb} {resource}"))
+                    .with_hint("juju trust APP --scope=cluster")
+            }
+            Error::Invalid { object, message } => {
+                Problem::blocked(format!("the cluster refuses {object}: {message}"))
+            }
+            Error::Denied { object, message } => {
+                Problem::blocked(format!("admission refuses {object}: {message}"))
+            }
+            Error::NotServed {
+                object,
+                api_version,
+            } => Problem::blocked(format!(
+                "{object}: the cluster does not serve {api_version}"
+            )),
+            Error::Config { reason } => Problem::blocked(format!("no cluster: {reason}")),
+            _ => return None,
+        })
+    }
+}
+
+impl Cluster {
+    /// Effects over an engine.
+    pub fn new(engine: Engine) -> Self {
+        Self { engine }
+    }
+
+    async fn view(&self, query: Query) -> Result<View, ClusterError> {
+        let ours = query.inventory.selector();
+        let mut reads = vec![
+            Read::list("apps", "Deployment").with_labels("app=istiod"),
+            Read::list("apps", "Deployment").with_labels("istio"),
+            Read::list("apps", "DaemonSet").with_labels("istio"),
+            Read::list(
+                "admissionregistration.k8s.io",
+                "MutatingWebhookConfiguration",
+            ),
+            Read::list(NETWORKING, "Gateway").with_labels(&ours),
+            Read::list(NETWORKING, "VirtualService").with_labels(&ours),
+            Read::list(NETWORKING, "EnvoyFilter").with_labels(&ours),
+            Read::list(SECURITY, "AuthorizationPolicy").with_labels(&ours),
+        ];
+        let authorizer = |name: &String| Read::get("", "Service", Some(&query.namespace), name);
+        reads.extend(query.authorizers.iter().map(authorizer));
+        let mut observed = self.engine.observe(&reads).await?;
+        let authorizers: BTreeMap<String, Vec<u16>> = typed::<Service>(&observed, "", "Service")
+            .iter()
+            .filter_map(observe::service_ports)
+            .collect();
+
+        let mut gateways = found_gateways(&observed);
+        let wanted = query
+            .settings
+            .as_ref()
+            .map_or("", |settings| settings.gateway.as_str());
+        if gateways.is_empty() || !wanted.is_empty() {
+            // A gateway need not carry the label `istio`: look at all workloads then.
+            let all = [
+                Read::list("apps", "Deployment"),
+                Read::list("apps", "DaemonSet"),
+            ];
+            merge(&mut observed, &self.engine.observe(&all).await?);
+            gateways = found_gateways(&observed);
+        }
+        let control_planes = self.details(&mut observed, &gateways).await?;
+        let live = found(&observed, control_planes.config_maps);
+        let planes = discovery::control_planes(&live);
+        let gateways = discovery::gateways(&live);
+        let (plane, gateway) = observe::select(&query, &planes, &gateways);
+
+        let ours = Live {
+            gateways: typed(&observed, NETWORKING, "Gateway"),
+            virtual_services: typed(&observed, NETWORKING, "VirtualService"),
+            filters: typed(&observed, NETWORKING, "EnvoyFilter"),
+            policies: typed(&observed, SECURITY, "AuthorizationPolicy"),
+        };
+        let pods = match &gateway {
+            Some(Selected::One(gateway)) => {
+                let port = observe::http_port(gateway);
+                self.pods(&selector(&gateway.labels), port).await?
+            }
+            _ => BTreeSet::new(),
+        };
+        let evidence = if query.wants_auth(ours.guarded()) {
+            self.evidence(&pods).await
+        } else {
+            Evidence::default()
+        };
+        let served = |group, kind| {
+            let versions = observed.served().versions(group, kind);
+            versions
+                .iter()
+                .map(|served| served.version.clone())
+                .collect()
+        };
+        Ok(View {
+            networking: served(NETWORKING, "VirtualService"),
+            security: served(SECURITY, "AuthorizationPolicy"),
+            forbidden: observed.notes().filter_map(forbidden).collect(),
+            control_planes: planes,
+            gateways,
+            plane,
+            gateway,
+            pods,
+            evidence,
+            authorizers,
+            live: ours,
+        })
+    }
+
+    /// Mesh configs of the control planes and Services of the gateways.
+    async fn details(
+        &self,
+        observed: &mut Observed,
+        gateways: &[GatewayWorkload],
+    ) -> Result<Details, ClusterError> {
+        let planes = discovery::control_planes(&found(observed, Vec::new()));
+        let config = |plane: &ControlPlane| {
+            let name = mesh_config_name(&plane.revision);
+            Read::get("", "ConfigMap", Some(&plane.namespace), &name)
+        };
+        let namespaces: BTreeSet<&str> = gateways.iter().map(|g| g.namespace.as_str()).collect();
+        let services = namespaces
+            .into_iter()
+            .map(|ns| Read::list("", "Service").in_namespace(ns));
+        let reads: Vec<Read> = planes
+            .iter()
+            .filter(|plane| !plane.external)
+            .map(config)
+            .chain(services)
+            .collect();
+        let details = self.engine.observe(&reads).await?;
+        merge(observed, &details);
+        Ok(Details {
+            config_maps: typed(&details, "", "ConfigMap"),
+        })
+    }
+
+    /// The gateway pods that carry the labels, in any namespace: that is where Istio looks.
+    async fn pods(
+        &self,
+        labels: &str,
+        port: Option<&GatewayPort>,
+    ) -> Result<BTreeSet<GatewayPod>, ClusterError> {
+        let read = Read::list("", "Pod").with_labels(labels);
+        let observed = self.engine.observe(&[read]).await?;
+        Ok(gateway_pods(&typed::<Pod>(&observed, "", "Pod"), port))
+    }
+
+    /// What the ready pods answer to requests of nobody in particular.
+    async fn evidence(&self, pods: &BTreeSet<GatewayPod>) -> Evidence {
+        let mut evidence = Evidence::default();
+        for pod in pods.iter().filter(|pod| pod.ready) {
+            evidence.pods.push(PodEvidence {
+                probe: self.ask(pod, PROBE_PATH).await,
+                denied: self.ask(pod, DENIED_PATH).await,
+            });
+        }
+        evidence
+    }
+
+    async fn ask(&self, pod: &GatewayPod, path: &str) -> Answer {
+        let Some(port) = pod.http_port else {
+            return Answer::Nobody;
+        };
+        match self
+            .engine
+            .pod_proxy_get(&pod.namespace, &pod.name, port, path)
+            .await
+        {
+            Ok((status, body)) => {
+                let answer = read_answer(status, &body);
+                tracing::debug!(
+                    "{}/{} {path}: {status}, {answer:?}",
+                    pod.namespace,
+                    pod.name
+                );
+                answer
+            }
+            Err(error) => {
+                tracing::debug!("{}/{} {path}: {error}", pod.namespace, pod.name);
+                Answer::Nobody
+            }
+        }
+    }
+
+    async fn serve(&self, serve: &Serve) -> Result<Done, ClusterError> {
+        let end = Instant::now() + PROOF_BUDGET;
+        let (mut live, mut evidence) = (serve.live.clone(), serve.evidence.clone());
+        let mut total = Applied::default();
+        loop {
+            let next = pass(serve, &live, &evidence)?;
+            let applied = self.engine.apply(&next.set).await?;
+            let complete = applied.is_complete();
+            add(&mut total, applied);
+            let done = |total| Done {
+                applied: total,
+                served: next.served.clone(),
+                state: next.state,
+            };
+            // Without a write there is nothing new to be seen at the pods.
+            let wrote = !(total.written.is_empty() && total.pruned.is_empty());
+            if !complete || !next.more || !wrote || Instant::now() >= end {
+                return Ok(done(total));
+            }
+            sleep(PROOF_INTERVAL).await;
+            let labels = selector(&serve.gateway.spec.selector);
+            let pods = self.pods(&labels, serve.port.as_ref()).await?;
+            evidence = self.evidence(&pods).await;
+            live = next.live;
+        }
+    }
+}
+
+impl Effects for Cluster {
+    type Applied = Done;
+    type Error = ClusterError;
+    type Objects = Objects;
+    type Plan = Plan;
+    type Query = Query;
+    type View = View;
+
+    async fn observe(&self, query: Query) -> Result<View, ClusterError> {
+        Box::pin(self.view(query)).await
+    }
+
+    async fn apply(&self, objects: Objects) -> Result<Done, ClusterError> {
+        match objects {
+            Objects::Nothing(inventory) => {
+                let set = ObjectsSet {
+                    inventory,
+                    stages: Vec::new(),
+                    retain: Vec::new(),
+                    wait: Duration::ZERO,
+                };
+                let applied = self.engine.apply(&set).await?;
+                Ok(Done {
+                    applied,
+                    served: BTreeSet::new(),
+                    state: AuthState::Off,
+                })
+            }
+            Objects::Serve(serve) => Box::pin(self.serve(&serve)).await,
+        }
+    }
+
+    async fn plan(&self, objects: Objects) -> Result<Plan, ClusterError> {
+        let set = match objects {
+            Objects::Nothing(inventory) => ObjectsSet {
+                inventory,
+                stages: Vec::new(),
+                retain: Vec::new(),
+                wait: Duration::ZERO,
+            },
+            Objects::Serve(serve) => pass(&serve, &serve.live, &serve.evidence)?.set,
+        };
+        Ok(self.engine.plan(&set).await?)
+    }
+}
+
+struct Details {
+    config_maps: Vec<k8s_openapi::api::core::v1::ConfigMap>,
+}
+
+/// The objects of a kind that have its shape; others are others' business.
+fn typed<T: DeserializeOwned>(observed: &Observed, group: &str, kind: &str) -> Vec<T> {
+    observed
+        .list(group, kind)
+        .filter_map(|object| match object.typed() {
+            Ok(typed) => Some(typed),
+            Err(error) => {
+                tracing::warn!("{error}, left out");
+                None
+            }
+        })
+        .collect()
+}
+
+fn found(
+    observed: &Observed,
+    config_maps: Vec<k8s_openapi::api::core::v1::ConfigMap>,
+) -> discovery::Live {
+    discovery::Live {
+        deployments: typed(observed, "apps", "Deployment"),
+        daemon_sets: typed(observed, "apps", "DaemonSet"),
+        webhooks: typed(
+            observed,
+            "admissionregistration.k8s.io",
+            "MutatingWebhookConfiguration",
+        ),
+        config_maps,
+        services: typed(observed, "", "Service"),
+    }
+}
+
+fn found_gateways(observed: &Observed) -> Vec<GatewayWorkload> {
+    discovery::gateways(&found(observed, Vec::new()))
+}
+
+fn merge(into: &mut Observed, from: &Observed) {
+    for object in from.objects() {
+        into.insert(object.clone());
+    }
+}
+
+fn add(total: &mut Applied, applied: Applied) {
+    let Applied {
+        written,
+        unchanged,
+        pruned,
+        conflicts,
+        pending,
+        advisory,
+        not_permitted,
+    } = applied;
+    total.written.extend(written);
+    total.unchanged = unchanged;
+    total.pruned.extend(pruned);
+    total.conflicts = conflicts;
+    total.pending = pending;
+    total.advisory = advisory;
+    total.not_permitted = not_permitted;
+}
+
+fn selector(labels: &BTreeMap<String, String>) -> String {
+    let pairs: Vec<String> = labels
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    pairs.join(",")
+}
+
+fn forbidden(note: &Note) -> Option<String> {
+    match note {
+        Note::Forbidden { verb, resource } => Some(format!("{verb} {resource}")),
+        Note::NotInstalled { .. } => None,
+    }
+}
