@@ -298,3 +298,6 @@ fn param_fits(kind: ParamKind, value: &Value) -> bool {
         ParamKind::Object => value.is_object(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,7 @@
+//! The seven steps, run in process against a simulated model.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
+
+mod actions;
+mod hooks;
+mod meshy;
