@@ -11,10 +11,20 @@ use kube::{Client, Config};
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
-/// A connection. Calls must not come from inside an async runtime.
+/// A connection. Every call runs on a thread of its own, so that callers may be async themselves.
 pub struct Api {
-    runtime: Runtime,
+    /// Present until dropped.
+    runtime: Option<Runtime>,
     client: Client,
+}
+
+impl Drop for Api {
+    fn drop(&mut self) {
+        // Waiting for a runtime's threads is forbidden where the caller is async.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 impl std::fmt::Debug for Api {
@@ -28,39 +38,45 @@ impl Api {
     pub fn connect(kubeconfig: &Path) -> Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
-        let client = runtime.block_on(async {
+        let connect = async {
             let mut config =
                 Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
             config.connect_timeout = Some(Duration::from_secs(2));
             config.read_timeout = Some(Duration::from_secs(30));
             anyhow::Ok(Client::try_from(config)?)
-        })?;
-        Ok(Self { runtime, client })
+        };
+        let client = block_on(&runtime, connect)?;
+        Ok(Self {
+            runtime: Some(runtime),
+            client,
+        })
     }
 
     /// One request; the answer is JSON, or text as a JSON string.
-    pub fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value> {
-        let content = if method == Method::PATCH {
+    pub fn call(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<Value> {
+        let content = if *method == Method::PATCH {
             "application/apply-patch+yaml"
         } else {
             "application/json"
         };
-        let body = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
+        let body = body
+            .map(serde_json::to_vec)
+            .transpose()?
+            .unwrap_or_default();
         let request = Request::builder()
-            .method(&method)
+            .method(method)
             .uri(path)
             .header(http::header::CONTENT_TYPE, content)
             .body(body)?;
-        let text = self
-            .runtime
-            .block_on(self.client.request_text(request))
+        let runtime = self.runtime.as_ref().context("the connection is closed")?;
+        let text = block_on(runtime, self.client.request_text(request))
             .with_context(|| format!("{method} {path}"))?;
         Ok(serde_json::from_str(&text).unwrap_or(Value::String(text)))
     }
 
     /// GET.
     pub fn get(&self, path: &str) -> Result<Value> {
-        self.call(Method::GET, path, None)
+        self.call(&Method::GET, path, None)
     }
 
     /// GET of what may be missing.
@@ -75,12 +91,12 @@ impl Api {
     /// Server-side apply of one object at its own path.
     pub fn apply(&self, path: &str, object: &Value) -> Result<Value> {
         let path = format!("{path}?fieldManager=testbed&force=true");
-        self.call(Method::PATCH, &path, Some(object))
+        self.call(&Method::PATCH, &path, Some(object))
     }
 
     /// DELETE of what may be missing.
     pub fn delete(&self, path: &str) -> Result<()> {
-        match self.call(Method::DELETE, path, None) {
+        match self.call(&Method::DELETE, path, None) {
             Err(error) if code(&error) != Some(404) => Err(error),
             _ => Ok(()),
         }
@@ -94,10 +110,25 @@ impl Api {
     /// Waits until a Deployment has all its replicas.
     pub fn wait_deployment(&self, namespace: &str, name: &str, limit: Duration) -> Result<()> {
         let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}");
-        wait(&format!("deployment {namespace}/{name} ready"), limit, || {
-            Ok(self.find(&path)?.filter(rolled_out).map(|_| ()))
-        })
+        wait(
+            &format!("deployment {namespace}/{name} ready"),
+            limit,
+            || Ok(self.find(&path)?.filter(rolled_out).map(|_| ())),
+        )
     }
+}
+
+fn block_on<F>(runtime: &Runtime, future: F) -> F::Output
+where
+    F: Future + Send,
+    F::Output: Send,
+{
+    thread::scope(
+        |scope| match scope.spawn(|| runtime.block_on(future)).join() {
+            Ok(output) => output,
+            Err(panic) => std::panic::resume_unwind(panic),
+        },
+    )
 }
 
 /// Status code of the API server's answer, when the error is one.
@@ -109,7 +140,12 @@ pub(crate) fn code(error: &anyhow::Error) -> Option<u16> {
 }
 
 fn rolled_out(deployment: &Value) -> bool {
-    let number = |pointer: &str| deployment.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
+    let number = |pointer: &str| {
+        deployment
+            .pointer(pointer)
+            .and_then(Value::as_u64)
+            .unwrap_or(0)
+    };
     let wanted = number("/spec/replicas");
     number("/status/observedGeneration") >= number("/metadata/generation")
         && number("/status/updatedReplicas") == wanted

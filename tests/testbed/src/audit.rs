@@ -118,7 +118,10 @@ impl AuditLog {
         let probe = format!("/version?testbed-mark={from}");
         api.get(&probe)?;
         wait("mark in the audit log", Duration::from_secs(10), || {
-            let found = self.since(Mark(from))?.iter().any(|entry| entry.uri == probe);
+            let found = self
+                .since(Mark(from))?
+                .iter()
+                .any(|entry| entry.uri == probe);
             Ok(found.then_some(()))
         })?;
         Ok(Mark(self.len()?))

@@ -21,8 +21,14 @@ use crate::paths;
 use crate::pki::Pki;
 
 const TOOLS: &[Tool] = &[
-    Tool { program: "openssl", package: "openssl" },
-    Tool { program: "setpriv", package: "util-linux" },
+    Tool {
+        program: "openssl",
+        package: "openssl",
+    },
+    Tool {
+        program: "setpriv",
+        package: "util-linux",
+    },
 ];
 /// Longest wait for a start on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(90);
@@ -75,7 +81,11 @@ impl ControlPlane {
     fn start(beside: Beside, built: &Built, dir: &Path) -> Result<Self> {
         let [port, etcd, etcd_peer, managers, scheduler] = free_ports()?;
         let url = format!("https://127.0.0.1:{port}");
-        let names = ["DNS:localhost".into(), "IP:127.0.0.1".into(), "IP:10.96.0.1".into()];
+        let names = [
+            "DNS:localhost".into(),
+            "IP:127.0.0.1".into(),
+            "IP:10.96.0.1".into(),
+        ];
         let pki = Pki::create(&dir.join("pki"), &url, &names, None)?;
         daemons::write_audit_policy(dir)?;
         let plan = Plan {
@@ -90,9 +100,16 @@ impl ControlPlane {
             pods: "10.244.0.0/24",
         };
         let kubeconfig = PathBuf::from(pki.file("admin.kubeconfig"));
-        let mut cluster = Self { daemons: Vec::new(), dir: dir.into(), kubeconfig, url };
+        let mut cluster = Self {
+            daemons: Vec::new(),
+            dir: dir.into(),
+            kubeconfig,
+            url,
+        };
         cluster.add(&plan.etcd(built.path(Artifact::Etcd)?))?;
-        cluster.add(&loopback(plan.apiserver(built.path(Artifact::KubeApiserver)?)))?;
+        cluster.add(&loopback(
+            plan.apiserver(built.path(Artifact::KubeApiserver)?),
+        ))?;
         let api = cluster.api()?;
         wait("API server ready", LIMIT, || {
             // A daemon that cannot start is an answer: waiting on would only hide it.
@@ -159,14 +176,18 @@ impl Drop for ControlPlane {
 /// An API server whose own address is loopback cannot be an endpoint of the `kubernetes` Service;
 /// nothing here asks for it.
 fn loopback(mut apiserver: Daemon) -> Daemon {
-    apiserver.args.push("--endpoint-reconciler-type=none".into());
+    apiserver
+        .args
+        .push("--endpoint-reconciler-type=none".into());
     apiserver
 }
 
 fn kwok(program: &Path, kubeconfig: &Path) -> Result<Daemon> {
     let stages = go::module_dir("kwok", None, "sigs.k8s.io/kwok")?.join("kustomize/stage");
-    let mut args =
-        vec![format!("--kubeconfig={}", kubeconfig.display()), "--manage-all-nodes=true".into()];
+    let mut args = vec![
+        format!("--kubeconfig={}", kubeconfig.display()),
+        "--manage-all-nodes=true".into(),
+    ];
     for stage in [
         "node/fast/node-initialize.yaml",
         "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
@@ -177,7 +198,11 @@ fn kwok(program: &Path, kubeconfig: &Path) -> Result<Daemon> {
         args.push(format!("--config={}", stages.join(stage).display()));
     }
     args.push("--node-lease-duration-seconds=40".into());
-    Ok(Daemon { name: "kwok", program: program.into(), args })
+    Ok(Daemon {
+        name: "kwok",
+        program: program.into(),
+        args,
+    })
 }
 
 fn played_node(api: &Api) -> Result<()> {
@@ -222,7 +247,9 @@ fn new_dir() -> Result<PathBuf> {
     for entry in fs::read_dir(&parent)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let owner = name.strip_prefix("control-plane-").and_then(|rest| rest.split('-').next());
+        let owner = name
+            .strip_prefix("control-plane-")
+            .and_then(|rest| rest.split('-').next());
         if owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
             let _ = fs::remove_dir_all(entry.path());
         }

@@ -1,5 +1,6 @@
 //! Command lines of the control plane's daemons, the same on a node and alone.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -76,7 +77,10 @@ impl Plan<'_> {
                 format!("--kubelet-client-certificate={}", pki.file("admin.crt")),
                 format!("--kubelet-client-key={}", pki.file("admin.key")),
                 "--kubelet-preferred-address-types=InternalIP".into(),
-                format!("--requestheader-client-ca-file={}", pki.file("front-proxy-ca.crt")),
+                format!(
+                    "--requestheader-client-ca-file={}",
+                    pki.file("front-proxy-ca.crt")
+                ),
                 "--requestheader-allowed-names=front-proxy-client".into(),
                 "--requestheader-username-headers=X-Remote-User".into(),
                 "--requestheader-group-headers=X-Remote-Group".into(),
@@ -84,7 +88,10 @@ impl Plan<'_> {
                 format!("--proxy-client-cert-file={}", pki.file("front-proxy.crt")),
                 format!("--proxy-client-key-file={}", pki.file("front-proxy.key")),
                 "--enable-aggregator-routing=true".into(),
-                format!("--audit-policy-file={}", self.dir.join("audit-policy.json").display()),
+                format!(
+                    "--audit-policy-file={}",
+                    self.dir.join("audit-policy.json").display()
+                ),
                 format!("--audit-log-path={}", audit_log(self.dir).display()),
                 "--audit-log-mode=blocking".into(),
             ],
@@ -103,12 +110,20 @@ impl Plan<'_> {
             "--allocate-node-cidrs=false".into(),
             format!("--cluster-cidr={}", self.pods),
         ]);
-        Daemon { name: "kube-controller-manager", program: program.into(), args }
+        Daemon {
+            name: "kube-controller-manager",
+            program: program.into(),
+            args,
+        }
     }
 
     pub(crate) fn scheduler(&self, program: &Path, secure_port: u16) -> Daemon {
         let args = self.client_args("scheduler", secure_port);
-        Daemon { name: "kube-scheduler", program: program.into(), args }
+        Daemon {
+            name: "kube-scheduler",
+            program: program.into(),
+            args,
+        }
     }
 
     fn client_args(&self, name: &str, secure_port: u16) -> Vec<String> {
@@ -154,7 +169,7 @@ pub(crate) fn log_tails(dir: &Path) -> String {
         let data = fs::read(&path).unwrap_or_default();
         let text = String::from_utf8_lossy(&data);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        report.push_str(&format!("--- {name}\n{}\n", run::tail(&text, 1500)));
+        let _ = writeln!(report, "--- {name}\n{}", run::tail(&text, 1500));
     }
     report
 }

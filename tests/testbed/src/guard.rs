@@ -33,10 +33,15 @@ impl Guarded {
             .current_dir(dir);
         // Out of the terminal's foreground group: Ctrl-C is the owner's to handle.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut shell =
-            command.spawn().with_context(|| format!("cannot start {}", daemon.name))?;
+        let mut shell = command
+            .spawn()
+            .with_context(|| format!("cannot start {}", daemon.name))?;
         let tie = shell.stdin.take();
-        Ok(Self { name: daemon.name, shell, tie })
+        Ok(Self {
+            name: daemon.name,
+            shell,
+            tie,
+        })
     }
 
     /// An error when the daemon has ended by itself.

@@ -24,8 +24,12 @@ pub struct Istio {
 }
 
 /// The current minor.
-pub const V1_31: Istio =
-    Istio { version: "1.31.0", module_file: "1.31", commit: "eed52ebb66ad", programs: true };
+pub const V1_31: Istio = Istio {
+    version: "1.31.0",
+    module_file: "1.31",
+    commit: "eed52ebb66ad",
+    programs: true,
+};
 /// An earlier state of the current minor: other charts under the same minor.
 pub const V1_31_PRE: Istio = Istio {
     version: "1.31.0-alpha.0",
@@ -34,14 +38,26 @@ pub const V1_31_PRE: Istio = Istio {
     programs: false,
 };
 /// The minor before the current one.
-pub const V1_30: Istio =
-    Istio { version: "1.30.3", module_file: "1.30", commit: "9739e10eb9d7", programs: true };
+pub const V1_30: Istio = Istio {
+    version: "1.30.3",
+    module_file: "1.30",
+    commit: "9739e10eb9d7",
+    programs: true,
+};
 /// A minor long out of support, for upgrades that skip minors.
-pub const V1_26: Istio =
-    Istio { version: "1.26.0", module_file: "1.26", commit: "c2e9871f340c", programs: true };
+pub const V1_26: Istio = Istio {
+    version: "1.26.0",
+    module_file: "1.26",
+    commit: "c2e9871f340c",
+    programs: true,
+};
 /// The oldest charts.
-pub const V1_24: Istio =
-    Istio { version: "1.24.0", module_file: "1.24", commit: "8825a6b7f8c9", programs: false };
+pub const V1_24: Istio = Istio {
+    version: "1.24.0",
+    module_file: "1.24",
+    commit: "8825a6b7f8c9",
+    programs: false,
+};
 
 /// Every release, newest first.
 pub const ALL: &[Istio] = &[V1_31, V1_31_PRE, V1_30, V1_26, V1_24];
@@ -54,7 +70,10 @@ impl Istio {
             .copied()
             .with_context(|| {
                 let known: Vec<_> = ALL.iter().map(|istio| istio.version).collect();
-                format!("unknown Istio release {name}; known are {}", known.join(", "))
+                format!(
+                    "unknown Istio release {name}; known are {}",
+                    known.join(", ")
+                )
             })
     }
 
@@ -103,6 +122,9 @@ mod tests {
             assert_eq!(Istio::find(name).unwrap(), expect, "{name}");
         }
         let error = Istio::find("1.2").unwrap_err().to_string();
-        assert!(error.contains("1.31.0") && error.contains("1.24.0"), "{error}");
+        assert!(
+            error.contains("1.31.0") && error.contains("1.24.0"),
+            "{error}"
+        );
     }
 }

@@ -40,14 +40,23 @@ impl Pki {
         pki.authority("ca")?;
         pki.authority("front-proxy-ca")?;
         pki.certificate("ca", "apiserver", "/CN=kube-apiserver", names)?;
-        pki.certificate("front-proxy-ca", "front-proxy", "/CN=front-proxy-client", &[])?;
+        pki.certificate(
+            "front-proxy-ca",
+            "front-proxy",
+            "/CN=front-proxy-client",
+            &[],
+        )?;
         pki.signing_key()?;
         for (name, subject) in CLIENTS {
             pki.certificate("ca", name, subject, &[])?;
             pki.kubeconfig(name, url)?;
         }
         if let Some((node, address)) = node {
-            let names = [format!("DNS:{node}"), format!("IP:{address}"), "IP:127.0.0.1".into()];
+            let names = [
+                format!("DNS:{node}"),
+                format!("IP:{address}"),
+                "IP:127.0.0.1".into(),
+            ];
             let subject = format!("/O=system:nodes/CN=system:node:{node}");
             pki.certificate("ca", "kubelet", &subject, &names)?;
             pki.kubeconfig("kubelet", url)?;
@@ -84,7 +93,9 @@ impl Pki {
         command.args(["req", "-x509", "-nodes", "-days", "30", "-subj", subject]);
         command.args(["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]);
         command.arg("-config").arg(self.file("openssl.cnf"));
-        command.arg("-keyout").arg(self.file(&format!("{name}.key")));
+        command
+            .arg("-keyout")
+            .arg(self.file(&format!("{name}.key")));
         command.arg("-out").arg(self.file(&format!("{name}.crt")));
         command
     }
@@ -93,7 +104,13 @@ impl Pki {
     fn signing_key(&self) -> Result<()> {
         let key = self.file("sa.key");
         let mut generate = run::command("openssl");
-        generate.args(["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:prime256v1"]);
+        generate.args([
+            "genpkey",
+            "-algorithm",
+            "EC",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+        ]);
         run::output(generate.args(["-out", &key]))?;
         let mut public = run::command("openssl");
         public.args(["pkey", "-pubout", "-in", &key, "-out", &self.file("sa.pub")]);
@@ -113,7 +130,10 @@ impl Pki {
             "contexts": [{"name": "testbed", "context": {"cluster": "testbed", "user": name}}],
             "current-context": "testbed",
         });
-        fs::write(self.dir.join(format!("{name}.kubeconfig")), format!("{config:#}\n"))?;
+        fs::write(
+            self.dir.join(format!("{name}.kubeconfig")),
+            format!("{config:#}\n"),
+        )?;
         Ok(())
     }
 }

@@ -6,7 +6,10 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 /// A command that reads nothing from the terminal.
-#[expect(clippy::disallowed_methods, reason = "the testbed is made of other programs")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the testbed is made of other programs"
+)]
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null());
@@ -19,11 +22,18 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
 /// A failing command is an error that carries the end of its standard error.
 pub fn output(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().with_context(|| format!("cannot run {program}"))?;
+    let output = command
+        .output()
+        .with_context(|| format!("cannot run {program}"))?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         let args: Vec<_> = command.get_args().map(OsStr::to_string_lossy).collect();
-        bail!("{program} {}: {}\n{}", args.join(" "), output.status, tail(&stderr, 4000));
+        bail!(
+            "{program} {}: {}\n{}",
+            args.join(" "),
+            output.status,
+            tail(&stderr, 4000)
+        );
     }
     String::from_utf8(output.stdout).with_context(|| format!("{program} printed no UTF-8"))
 }
@@ -44,6 +54,8 @@ pub(crate) fn tail(text: &str, limit: usize) -> &str {
         return text;
     }
     let from = text.len() - limit;
-    let line = text.as_bytes()[from..].iter().position(|byte| *byte == b'\n');
+    let line = text.as_bytes()[from..]
+        .iter()
+        .position(|byte| *byte == b'\n');
     line.and_then(|at| text.get(from + at + 1..)).unwrap_or("")
 }

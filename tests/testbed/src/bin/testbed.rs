@@ -16,9 +16,12 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start a node and leave it running
+    /// Start a node, leave it running and print the path of its kubeconfig
     Up {
-        /// Releases whose images the node can pull, e.g. 1.31,1.30
+        /// Keep the node only for as long as this command runs
+        #[arg(long)]
+        foreground: bool,
+        /// Releases whose images the node can pull, e.g. 1.31,1.30; empty for none
         #[arg(long, value_delimiter = ',', default_value = "1.31")]
         istio: Vec<String>,
         /// Releases long out of support, too
@@ -56,14 +59,33 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<()> {
     match command {
-        Command::Up { istio, full } => {
-            let mut istio =
-                istio.iter().map(|name| Istio::find(name)).collect::<Result<Vec<_>>>()?;
+        Command::Up {
+            foreground,
+            istio,
+            full,
+        } => {
+            let mut istio = istio
+                .iter()
+                .filter(|name| !name.is_empty())
+                .map(|name| Istio::find(name))
+                .collect::<Result<Vec<_>>>()?;
             if full {
                 istio.push(testbed::V1_26);
             }
-            let node = Node::up(&node::Options { istio, keep: true }, &mut say)?;
+            let node = Node::up(
+                &node::Options {
+                    istio,
+                    keep: !foreground,
+                },
+                &mut say,
+            )?;
             print(&node.kubeconfig().display().to_string());
+            if foreground {
+                // Whatever ends this process ends the node.
+                loop {
+                    std::thread::park();
+                }
+            }
             Ok(())
         }
         Command::Down => node::down(),

@@ -25,13 +25,15 @@ pub enum Artifact {
     Kubelet,
     /// kube-proxy.
     KubeProxy,
-    /// CoreDNS.
+    /// kubectl, where the machine's own is missing or of another version.
+    Kubectl,
+    /// `CoreDNS`.
     Coredns,
     /// Echo server, authorizer, client, pause and image registry.
     Testapp,
     /// Plays nodes and pods where there is no kubelet.
     Kwok,
-    /// Upstream Envoy; from PyPI, not from Go.
+    /// Upstream Envoy; from `PyPI`, not from Go.
     Envoy,
     /// istiod.
     PilotDiscovery(Istio),
@@ -58,6 +60,7 @@ impl Artifact {
             Self::KubeScheduler,
             Self::Kubelet,
             Self::KubeProxy,
+            Self::Kubectl,
             Self::Coredns,
             Self::Testapp,
             Self::Kwok,
@@ -76,7 +79,9 @@ impl Artifact {
 
     /// Finds a program by its displayed name.
     pub fn find(name: &str) -> Option<Self> {
-        Self::all(true).into_iter().find(|artifact| artifact.to_string() == name)
+        Self::all(true)
+            .into_iter()
+            .find(|artifact| artifact.to_string() == name)
     }
 
     /// Name of the program's file.
@@ -90,6 +95,7 @@ impl Artifact {
             Self::KubeScheduler => "kube-scheduler",
             Self::Kubelet => "kubelet",
             Self::KubeProxy => "kube-proxy",
+            Self::Kubectl => "kubectl",
             Self::Coredns => "coredns",
             Self::Testapp => "testapp",
             Self::Kwok => "kwok",
@@ -101,6 +107,7 @@ impl Artifact {
     }
 
     /// Seconds of building in this order on two idle cores with an empty cache; measured.
+    #[expect(clippy::match_same_arms, reason = "one line for each program")]
     pub(crate) const fn seconds(&self) -> u64 {
         match self {
             Self::Payload(_) => 3,
@@ -111,6 +118,7 @@ impl Artifact {
             Self::KubeScheduler => 10,
             Self::Kubelet => 45,
             Self::KubeProxy => 12,
+            Self::Kubectl => 25,
             Self::Coredns => 100,
             Self::Testapp => 5,
             Self::Kwok => 60,
@@ -132,7 +140,12 @@ impl Artifact {
                 format!("{package}.gitTreeState=clean"),
             ]
         };
-        let recipe = |module, package, stamps| Recipe { module, module_file: None, package, stamps };
+        let recipe = |module, package, stamps| Recipe {
+            module,
+            module_file: None,
+            package,
+            stamps,
+        };
         Some(match self {
             Self::Envoy => return None,
             Self::Etcd => recipe("etcd", "go.etcd.io/etcd/server/v3", Vec::new()),
@@ -141,19 +154,28 @@ impl Artifact {
                 "helm.sh/helm/v4/cmd/helm",
                 vec![format!("helm.sh/helm/v4/internal/version.version={HELM}")],
             ),
-            Self::KubeApiserver => {
-                recipe("kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", kubernetes())
-            }
-            Self::KubeControllerManager => {
-                recipe("kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager", kubernetes())
-            }
-            Self::KubeScheduler => {
-                recipe("kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler", kubernetes())
-            }
+            Self::KubeApiserver => recipe(
+                "kubernetes",
+                "k8s.io/kubernetes/cmd/kube-apiserver",
+                kubernetes(),
+            ),
+            Self::KubeControllerManager => recipe(
+                "kubernetes",
+                "k8s.io/kubernetes/cmd/kube-controller-manager",
+                kubernetes(),
+            ),
+            Self::KubeScheduler => recipe(
+                "kubernetes",
+                "k8s.io/kubernetes/cmd/kube-scheduler",
+                kubernetes(),
+            ),
             Self::Kubelet => recipe("kubernetes", "k8s.io/kubernetes/cmd/kubelet", kubernetes()),
-            Self::KubeProxy => {
-                recipe("kubernetes", "k8s.io/kubernetes/cmd/kube-proxy", kubernetes())
-            }
+            Self::KubeProxy => recipe(
+                "kubernetes",
+                "k8s.io/kubernetes/cmd/kube-proxy",
+                kubernetes(),
+            ),
+            Self::Kubectl => recipe("kubernetes", "k8s.io/kubernetes/cmd/kubectl", kubernetes()),
             Self::Coredns => recipe("coredns", ".", Vec::new()),
             Self::Testapp => recipe("testapp", ".", Vec::new()),
             Self::Kwok => recipe("kwok", "sigs.k8s.io/kwok/cmd/kwok", Vec::new()),
@@ -229,12 +251,18 @@ mod tests {
         for (module, version) in [("kubernetes", KUBERNETES), ("helm", HELM)] {
             let file = crate::paths::go_modules().join(module).join("go.mod");
             let text = std::fs::read_to_string(file).unwrap();
-            assert!(text.contains(&format!(" {version}\n")), "{module} pins another version");
+            assert!(
+                text.contains(&format!(" {version}\n")),
+                "{module} pins another version"
+            );
         }
         for istio in crate::istio::ALL {
             let name = format!("istio/{}.mod", istio.module_file);
             let text = std::fs::read_to_string(crate::paths::go_modules().join(&name)).unwrap();
-            assert!(text.contains(&format!("-{}\n", istio.commit)), "{name} pins another commit");
+            assert!(
+                text.contains(&format!("-{}\n", istio.commit)),
+                "{name} pins another commit"
+            );
         }
     }
 }

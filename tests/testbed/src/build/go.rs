@@ -37,7 +37,12 @@ impl Recipe {
             linker.push_str(" -X ");
             linker.push_str(stamp);
         }
-        let mut flags = vec!["-trimpath".into(), "-buildvcs=false".into(), "-ldflags".into(), linker];
+        let mut flags = vec![
+            "-trimpath".into(),
+            "-buildvcs=false".into(),
+            "-ldflags".into(),
+            linker,
+        ];
         flags.extend(module_flag(self.module_file));
         flags
     }
@@ -73,7 +78,10 @@ impl Go {
         let mut command = run::command(program);
         let version = run::output(command.arg("version").env("GOTOOLCHAIN", "local")).ok()?;
         let version = version.trim().to_owned();
-        (parse_version(&version)? >= OLDEST).then(|| Self { program: program.into(), version })
+        (parse_version(&version)? >= OLDEST).then(|| Self {
+            program: program.into(),
+            version,
+        })
     }
 
     /// Everything that decides what the built program is.
@@ -91,7 +99,8 @@ impl Go {
             inputs.extend(go_files(&dir.join(recipe.package))?);
         }
         for input in inputs {
-            let data = fs::read(&input).with_context(|| format!("cannot read {}", input.display()))?;
+            let data =
+                fs::read(&input).with_context(|| format!("cannot read {}", input.display()))?;
             key.add(data);
         }
         // A module without dependencies has no checksums.
@@ -104,7 +113,12 @@ impl Go {
         fs::create_dir_all(parent)?;
         let part = target.with_extension("part");
         let mut command = self.command();
-        command.arg("build").args(recipe.flags()).arg("-o").arg(&part).arg(recipe.package);
+        command
+            .arg("build")
+            .args(recipe.flags())
+            .arg("-o")
+            .arg(&part)
+            .arg(recipe.package);
         run::output(command.current_dir(recipe.dir()))?;
         fs::rename(&part, target).with_context(|| format!("cannot place {}", target.display()))
     }
@@ -132,7 +146,10 @@ pub(crate) fn module_dir(own: &str, module_file: Option<&str>, module: &str) -> 
     command.args(["mod", "download"]).args(&flag).arg(module);
     run::output(command.current_dir(&dir))?;
     let mut command = go.command();
-    command.arg("list").args(&flag).args(["-m", "-f", "{{.Dir}}", module]);
+    command
+        .arg("list")
+        .args(&flag)
+        .args(["-m", "-f", "{{.Dir}}", module]);
     let found = run::output(command.current_dir(&dir))?;
     let found = found.trim();
     if found.is_empty() {
@@ -146,10 +163,21 @@ pub(crate) fn pip_install(requirement: &str, target: &Path) -> Result<()> {
     let part = target.with_extension("part");
     let _ = fs::remove_dir_all(&part);
     let mut pip = run::command("python3");
-    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--no-compile"])
-        .args(["--disable-pip-version-check", "--root-user-action=ignore", "--target"])
-        .arg(&part)
-        .arg(requirement);
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-compile",
+    ])
+    .args([
+        "--disable-pip-version-check",
+        "--root-user-action=ignore",
+        "--target",
+    ])
+    .arg(&part)
+    .arg(requirement);
     run::output(&mut pip)?;
     let _ = fs::remove_dir_all(target);
     fs::rename(&part, target).with_context(|| format!("cannot place {}", target.display()))
@@ -173,7 +201,9 @@ fn parse_version(text: &str) -> Option<(u32, u32)> {
     let mut parts = version.split('.');
     let major = parts.next()?.parse().ok()?;
     let minor = parts.next()?;
-    let digits = minor.find(|c: char| !c.is_ascii_digit()).unwrap_or(minor.len());
+    let digits = minor
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(minor.len());
     Some((major, minor[..digits].parse().ok()?))
 }
 
@@ -195,9 +225,17 @@ mod tests {
 
     #[test]
     fn another_stamp_is_another_key() {
-        let go = Go { program: "go".into(), version: "go version go1.26.8 linux/amd64".into() };
+        let go = Go {
+            program: "go".into(),
+            version: "go version go1.26.8 linux/amd64".into(),
+        };
         let key = |stamps| {
-            let recipe = Recipe { module: "testapp", module_file: None, package: ".", stamps };
+            let recipe = Recipe {
+                module: "testapp",
+                module_file: None,
+                package: ".",
+                stamps,
+            };
             go.key(&recipe).unwrap()
         };
         assert_eq!(key(vec!["a=1".into()]), key(vec!["a=1".into()]));

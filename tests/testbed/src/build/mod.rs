@@ -64,7 +64,10 @@ pub fn need(artifacts: &[Artifact], progress: &mut dyn FnMut(&Progress<'_>)) -> 
         return Ok(Built(built));
     }
     let _lock = lock("build.lock")?;
-    let missing: Vec<_> = wanted.iter().filter(|artifact| !built[*artifact].exists()).collect();
+    let missing: Vec<_> = wanted
+        .iter()
+        .filter(|artifact| !built[*artifact].exists())
+        .collect();
     let mut left: u64 = missing.iter().map(|artifact| artifact.seconds()).sum();
     for (index, artifact) in missing.iter().enumerate() {
         progress(&Progress {
@@ -84,6 +87,12 @@ pub fn need(artifacts: &[Artifact], progress: &mut dyn FnMut(&Progress<'_>)) -> 
         link(*artifact, path)?;
     }
     Ok(Built(built))
+}
+
+/// Path of one program, built first if it is missing.
+pub fn program(artifact: Artifact) -> Result<PathBuf> {
+    let built = need(&[artifact], &mut |_: &Progress<'_>| {})?;
+    Ok(built.path(artifact)?.to_owned())
 }
 
 fn target(go: &go::Go, artifact: Artifact) -> Result<PathBuf> {
@@ -111,14 +120,23 @@ pub(crate) fn lock(name: &str) -> Result<File> {
     fs::create_dir_all(paths::root())?;
     let path = paths::root().join(name);
     let file = File::create(&path).with_context(|| format!("cannot open {}", path.display()))?;
-    file.lock().with_context(|| format!("cannot lock {}", path.display()))?;
+    file.lock()
+        .with_context(|| format!("cannot lock {}", path.display()))?;
     Ok(file)
 }
 
 impl fmt::Display for Progress<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { artifact, number, total, left } = self;
+        let Self {
+            artifact,
+            number,
+            total,
+            left,
+        } = self;
         let minutes = left.as_secs().div_ceil(60);
-        write!(f, "building {artifact} ({number} of {total}), about {minutes} min left")
+        write!(
+            f,
+            "building {artifact} ({number} of {total}), about {minutes} min left"
+        )
     }
 }

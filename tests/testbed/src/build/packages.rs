@@ -28,8 +28,11 @@ impl Tool {
 /// Installs what is missing, or says what to install.
 pub(crate) fn require(tools: &[Tool]) -> Result<()> {
     let missing = |tools: &[Tool]| {
-        let mut packages: Vec<_> =
-            tools.iter().filter(|tool| !tool.exists()).map(|tool| tool.package).collect();
+        let mut packages: Vec<_> = tools
+            .iter()
+            .filter(|tool| !tool.exists())
+            .map(|tool| tool.package)
+            .collect();
         packages.sort_unstable();
         packages.dedup();
         packages

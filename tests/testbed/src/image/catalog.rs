@@ -22,10 +22,14 @@ pub(crate) const BASE: &[Artifact] = &[Artifact::Testapp, Artifact::Coredns];
 
 /// Programs that need building before [`istio`] can be called.
 pub fn need(istio: Istio) -> [Artifact; 3] {
-    [Artifact::PilotDiscovery(istio), Artifact::PilotAgent(istio), Artifact::Envoy]
+    [
+        Artifact::PilotDiscovery(istio),
+        Artifact::PilotAgent(istio),
+        Artifact::Envoy,
+    ]
 }
 
-/// Images of every cluster: pause, testapp and CoreDNS.
+/// Images of every cluster: pause, testapp and `CoreDNS`.
 pub fn base(built: &Built) -> Result<Vec<PathBuf>> {
     let _lock = lock("images.lock")?;
     let testapp = built.path(Artifact::Testapp)?;
@@ -38,14 +42,22 @@ pub fn base(built: &Built) -> Result<Vec<PathBuf>> {
     Ok(vec![
         write("pause:v1", &[program, "pause"], "65535:65535", &[], &files)?,
         write("testapp:v1", &[program], "", &[], &files)?,
-        write("coredns:v1", &["/coredns"], "", &[], &[("coredns", Entry::File(coredns.into()))])?,
+        write(
+            "coredns:v1",
+            &["/coredns"],
+            "",
+            &[],
+            &[("coredns", Entry::File(coredns.into()))],
+        )?,
     ])
 }
 
 /// `pilot:<version>` and `proxyv2:<version>` of one release, with upstream's Envoy.
 pub fn istio(built: &Built, istio: Istio) -> Result<Vec<PathBuf>> {
     let _lock = lock("images.lock")?;
-    let bootstrap = istio.module_dir()?.join("tools/packaging/common/envoy_bootstrap.json");
+    let bootstrap = istio
+        .module_dir()?
+        .join("tools/packaging/common/envoy_bootstrap.json");
     let base = rootfs::layer()?;
     let envoy = built.path(Artifact::Envoy)?;
     let envoy = layer(&[("usr/local/bin/envoy", Entry::File(envoy.into()))])?;
@@ -66,7 +78,10 @@ pub fn istio(built: &Built, istio: Istio) -> Result<Vec<PathBuf>> {
             &[base, envoy],
             &[
                 ("usr/local/bin/pilot-agent", Entry::File(agent.into())),
-                ("var/lib/istio/envoy/envoy_bootstrap_tmpl.json", Entry::File(bootstrap)),
+                (
+                    "var/lib/istio/envoy/envoy_bootstrap_tmpl.json",
+                    Entry::File(bootstrap),
+                ),
             ],
         )?,
     ])
@@ -114,6 +129,9 @@ fn layer(files: &[(&str, Entry)]) -> Result<Layer> {
         key.add(format!("{entry:?}"));
     }
     let path = paths::root().join(format!("layers/files-{}.tar", key.short()));
-    if path.exists() { Layer::open(&path) } else { Layer::write(&path, files) }
+    if path.exists() {
+        Layer::open(&path)
+    } else {
+        Layer::write(&path, files)
+    }
 }
-

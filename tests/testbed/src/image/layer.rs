@@ -36,13 +36,13 @@ impl Layer {
         let part = path.with_extension("part");
         fs::create_dir_all(path.parent().context("a layer needs a directory")?)?;
         let mut tar = tar::Builder::new(File::create(&part)?);
-        let mut made = Vec::<String>::new();
+        let mut parents = Vec::<String>::new();
         for (name, entry) in entries {
             for (end, _) in name.match_indices('/') {
                 let parent = &name[..end];
-                if !made.iter().any(|made| made == parent) {
+                if !parents.iter().any(|known| known == parent) {
                     directory(&mut tar, parent, 0o755)?;
-                    made.push(parent.to_owned());
+                    parents.push(parent.to_owned());
                 }
             }
             match entry {
@@ -54,7 +54,7 @@ impl Layer {
                 Entry::Link(target) => link(&mut tar, name, Path::new(target))?,
                 Entry::Directory(mode) => {
                     directory(&mut tar, name, *mode)?;
-                    made.push((*name).to_owned());
+                    parents.push((*name).to_owned());
                 }
             }
         }
@@ -90,7 +90,11 @@ impl Layer {
             fs::write(&note, &digest)?;
             digest
         };
-        Ok(Self { path: path.into(), digest, size: metadata.len() })
+        Ok(Self {
+            path: path.into(),
+            digest,
+            size: metadata.len(),
+        })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -132,8 +136,7 @@ fn link(tar: &mut tar::Builder<File>, name: &str, target: &Path) -> Result<()> {
 }
 
 fn file(tar: &mut tar::Builder<File>, name: &str, source: &Path) -> Result<()> {
-    let file =
-        File::open(source).with_context(|| format!("cannot read {}", source.display()))?;
+    let file = File::open(source).with_context(|| format!("cannot read {}", source.display()))?;
     let metadata = file.metadata()?;
     let executable = metadata.permissions().mode() & 0o111 != 0;
     let mut header = header(metadata.len(), if executable { 0o755 } else { 0o644 });

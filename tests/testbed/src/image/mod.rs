@@ -47,9 +47,9 @@ impl Image {
         let layers: Vec<_> = self
             .layers
             .iter()
-            .map(|layer| {
-                json!({"mediaType": LAYER, "digest": layer.digest(), "size": layer.size()})
-            })
+            .map(
+                |layer| json!({"mediaType": LAYER, "digest": layer.digest(), "size": layer.size()}),
+            )
             .collect();
         let manifest = json!({
             "schemaVersion": 2,
@@ -72,11 +72,18 @@ impl Image {
         append(&mut tar, "oci-layout", r#"{"imageLayoutVersion":"1.0.0"}"#)?;
         append(&mut tar, "index.json", &index)?;
         for document in [&config, &manifest] {
-            append(&mut tar, &blob(&digest::of_bytes(document.as_bytes())), document)?;
+            append(
+                &mut tar,
+                &blob(&digest::of_bytes(document.as_bytes())),
+                document,
+            )?;
         }
         // The same layer twice in one image is one blob.
-        let layers: BTreeMap<_, _> =
-            self.layers.iter().map(|layer| (layer.digest(), layer)).collect();
+        let layers: BTreeMap<_, _> = self
+            .layers
+            .iter()
+            .map(|layer| (layer.digest(), layer))
+            .collect();
         for layer in layers.values() {
             let mut header = layer::header(layer.size(), 0o644);
             let name = blob(layer.digest().trim_start_matches("sha256:"));

@@ -68,7 +68,11 @@ pub(super) fn layer() -> Result<Layer> {
     for package in PACKAGES {
         key.add(package);
     }
-    for text in LINKS.iter().flat_map(|(name, target)| [*name, *target]).chain([PASSWD, GROUP]) {
+    for text in LINKS
+        .iter()
+        .flat_map(|(name, target)| [*name, *target])
+        .chain([PASSWD, GROUP])
+    {
         key.add(text);
     }
     let path = paths::root().join(format!("layers/rootfs-{}.tar", key.short()));
@@ -83,7 +87,12 @@ pub(super) fn layer() -> Result<Layer> {
     }
     download(&debs)?;
     for entry in fs::read_dir(&debs)? {
-        run::output(run::command("dpkg-deb").arg("-x").arg(entry?.path()).arg(&tree))?;
+        run::output(
+            run::command("dpkg-deb")
+                .arg("-x")
+                .arg(entry?.path())
+                .arg(&tree),
+        )?;
     }
     finish(&tree)?;
     fs::create_dir_all(path.parent().context("a layer needs a directory")?)?;
@@ -95,7 +104,9 @@ pub(super) fn layer() -> Result<Layer> {
 fn download(debs: &Path) -> Result<()> {
     let fetch = || {
         let mut apt = run::command("apt-get");
-        apt.args(["download", "-o", "APT::Sandbox::User=root"]).args(PACKAGES).current_dir(debs);
+        apt.args(["download", "-o", "APT::Sandbox::User=root"])
+            .args(PACKAGES)
+            .current_dir(debs);
         run::output(&mut apt)
     };
     // A machine's package lists may be too old, or missing, for the first try.
@@ -112,7 +123,12 @@ fn finish(tree: &Path) -> Result<()> {
         let _ = fs::remove_file(&path);
         symlink(target, &path).with_context(|| format!("cannot link {name}"))?;
     }
-    for waste in ["usr/share/doc", "usr/share/locale", "usr/share/man", "usr/lib/python3"] {
+    for waste in [
+        "usr/share/doc",
+        "usr/share/locale",
+        "usr/share/man",
+        "usr/lib/python3",
+    ] {
         let _ = fs::remove_dir_all(tree.join(waste));
     }
     fs::write(tree.join("etc/passwd"), PASSWD)?;

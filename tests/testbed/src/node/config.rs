@@ -14,7 +14,14 @@ use crate::pki::Pki;
 
 /// Writes everything `init.sh` starts from.
 pub(super) fn write(dir: &Path, built: &Built) -> Result<Pki> {
-    for name in ["log", "daemons", "kubelet", "images", "cni/conf", "certs.d/_default"] {
+    for name in [
+        "log",
+        "daemons",
+        "kubelet",
+        "images",
+        "cni/conf",
+        "certs.d/_default",
+    ] {
         fs::create_dir_all(dir.join(name))?;
     }
     fs::write(dir.join("init.sh"), include_str!("init.sh"))?;
@@ -63,7 +70,10 @@ pub(super) fn write(dir: &Path, built: &Built) -> Result<Pki> {
         Daemon {
             name: "containerd",
             program: "containerd".into(),
-            args: vec![format!("--config={}", dir.join("containerd.toml").display())],
+            args: vec![format!(
+                "--config={}",
+                dir.join("containerd.toml").display()
+            )],
         },
         Daemon {
             name: "registry",
@@ -88,7 +98,10 @@ pub(super) fn write(dir: &Path, built: &Built) -> Result<Pki> {
         Daemon {
             name: "kube-proxy",
             program: path(Artifact::KubeProxy)?.into(),
-            args: vec![format!("--config={}", dir.join("kube-proxy.json").display())],
+            args: vec![format!(
+                "--config={}",
+                dir.join("kube-proxy.json").display()
+            )],
         },
     ] {
         let file = dir.join(format!("daemons/{}.sh", daemon.name));
@@ -240,7 +253,10 @@ fn hosts() -> String {
 fn copy_plugins(target: &Path) -> Result<()> {
     fs::create_dir_all(target)?;
     for plugin in ["bridge", "host-local", "loopback", "portmap"] {
-        fs::copy(Path::new(super::CNI_PLUGINS).join(plugin), target.join(plugin))?;
+        fs::copy(
+            Path::new(super::CNI_PLUGINS).join(plugin),
+            target.join(plugin),
+        )?;
     }
     Ok(())
 }

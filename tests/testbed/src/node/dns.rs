@@ -1,4 +1,4 @@
-//! CoreDNS, so that pods find Services by name.
+//! `CoreDNS`, so that pods find Services by name.
 
 use anyhow::Result;
 use serde_json::{Value, json};

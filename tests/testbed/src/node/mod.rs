@@ -3,7 +3,7 @@
 //! The node has its own mounts, processes, network, IPC and host name; the machine's stay as they
 //! are, but for one link (`testbed0`), two routes and one cgroup while it lives. Only one node can
 //! live on a machine; a second [`Node::up`] waits for the end of the first. From the host, pods,
-//! Services and NodePorts are reached at their own addresses.
+//! Services and node ports are reached at their own addresses.
 
 mod config;
 mod dns;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Child, ChildStdin, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 pub use reap::{current, down, reap};
 
@@ -26,7 +26,7 @@ use crate::control_plane::is_ready;
 use crate::istio::Istio;
 use crate::{daemons, image, paths, run};
 
-/// The node's name, and its address as seen from the host; NodePorts are on it.
+/// The node's name, and its address as seen from the host; node ports are on it.
 pub const NAME: &str = "node1";
 /// Address of the node on the link.
 pub const ADDRESS: &str = "10.200.0.2";
@@ -41,20 +41,53 @@ const HOST_LINK: &str = "testbed0";
 const LINK: &str = "uplink0";
 const CNI_PLUGINS: &str = "/usr/lib/cni";
 /// Longest wait for one step of a start on a loaded machine.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_mins(2);
 
 const TOOLS: &[Tool] = &[
-    Tool { program: "/usr/lib/cni/bridge", package: "containernetworking-plugins" },
-    Tool { program: "conntrack", package: "conntrack" },
-    Tool { program: "containerd", package: "containerd" },
-    Tool { program: "ip", package: "iproute2" },
-    Tool { program: "iptables", package: "iptables" },
-    Tool { program: "mount", package: "mount" },
-    Tool { program: "nft", package: "nftables" },
-    Tool { program: "openssl", package: "openssl" },
-    Tool { program: "ps", package: "procps" },
-    Tool { program: "runc", package: "runc" },
-    Tool { program: "unshare", package: "util-linux" },
+    Tool {
+        program: "/usr/lib/cni/bridge",
+        package: "containernetworking-plugins",
+    },
+    Tool {
+        program: "conntrack",
+        package: "conntrack",
+    },
+    Tool {
+        program: "containerd",
+        package: "containerd",
+    },
+    Tool {
+        program: "ip",
+        package: "iproute2",
+    },
+    Tool {
+        program: "iptables",
+        package: "iptables",
+    },
+    Tool {
+        program: "mount",
+        package: "mount",
+    },
+    Tool {
+        program: "nft",
+        package: "nftables",
+    },
+    Tool {
+        program: "openssl",
+        package: "openssl",
+    },
+    Tool {
+        program: "ps",
+        package: "procps",
+    },
+    Tool {
+        program: "runc",
+        package: "runc",
+    },
+    Tool {
+        program: "unshare",
+        package: "util-linux",
+    },
 ];
 
 /// What a node is started with.
@@ -96,7 +129,10 @@ impl Node {
     pub fn up(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Self> {
         check_machine()?;
         require(TOOLS)?;
-        let built = need(&Self::artifacts(options), &mut |step| say(&step.to_string()))?;
+        let built = need(
+            &Self::artifacts(options),
+            &mut |step| say(&step.to_string()),
+        )?;
         say("making images");
         let mut images = image::base(&built)?;
         for istio in &options.istio {
@@ -109,7 +145,7 @@ impl Node {
         let mut node = Self::spawn(options, &built, lock)?;
         node.start(&images, say)
             .with_context(|| daemons::log_tails(&node.dir))
-            .inspect_err(|_| drop(node.end()))?;
+            .inspect_err(|_| drop(node.end_or_down()))?;
         Ok(node)
     }
 
@@ -122,7 +158,7 @@ impl Node {
         supervisor
             .args(["-c", include_str!("supervise.sh"), reap::SUPERVISOR])
             .env("TB_RUN", &dir)
-            .env("TB_LAST_LOGS", paths::root().join("last-node-logs"))
+            .env("TB_LAST_LOGS", last_logs())
             .env("TB_KEEP", if options.keep { "1" } else { "0" })
             .env("TB_ADDRESS", ADDRESS)
             .env("TB_GATEWAY", GATEWAY)
@@ -137,8 +173,14 @@ impl Node {
         // Out of the terminal's foreground group: Ctrl-C is the owner's to handle.
         std::os::unix::process::CommandExt::process_group(&mut supervisor, 0);
         let mut child = supervisor.spawn().context("cannot start the supervisor")?;
-        let tie = child.stdin.take().context("the supervisor has no standard input")?;
-        Ok(Self { dir, owner: (!options.keep).then_some((child, tie)) })
+        let tie = child
+            .stdin
+            .take()
+            .context("the supervisor has no standard input")?;
+        Ok(Self {
+            dir,
+            owner: (!options.keep).then_some((child, tie)),
+        })
     }
 
     fn start(&self, images: &[PathBuf], say: &mut dyn FnMut(&str)) -> Result<()> {
@@ -146,7 +188,14 @@ impl Node {
             self.add_image(image)?;
         }
         let api = self.api()?;
-        wait("API server ready", LIMIT, || Ok(api.is_ready().then_some(())))?;
+        wait("API server ready", LIMIT, || {
+            if !self.dir.exists() {
+                let logs = last_logs();
+                let error = anyhow!("the node ended at once; see {}", logs.display());
+                return Ok(Some(Err(error)));
+            }
+            Ok(api.is_ready().then_some(Ok(())))
+        })??;
         fs::write(self.dir.join("serving"), "")?;
         say("API server ready");
         wait("node ready", LIMIT, || {
@@ -206,6 +255,10 @@ impl Node {
 
     /// Ends the node; returns when nothing is left of it.
     pub fn down(mut self) -> Result<()> {
+        self.end_or_down()
+    }
+
+    fn end_or_down(&mut self) -> Result<()> {
         match self.owner {
             Some(_) => self.end(),
             None => down(),
@@ -225,6 +278,11 @@ impl Drop for Node {
     fn drop(&mut self) {
         let _ = self.end();
     }
+}
+
+/// Where the logs of the node that ended last are.
+fn last_logs() -> PathBuf {
+    paths::root().join("last-node-logs")
 }
 
 /// Says early, and in plain words, what a machine lacks.

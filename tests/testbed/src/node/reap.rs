@@ -64,7 +64,9 @@ pub fn down() -> Result<()> {
         }
         run::output(run::command("kill").args(["-TERM", pid]))?;
     }
-    wait("end of the node", LIMIT, || Ok(current()?.is_none().then_some(())))?;
+    wait("end of the node", LIMIT, || {
+        Ok(current()?.is_none().then_some(()))
+    })?;
     reap()
 }
 
@@ -93,7 +95,10 @@ pub(super) fn leftovers() -> Result<()> {
         Ok(groups.is_empty().then_some(()))
     })?;
     let _ = fs::remove_dir("/var/lib/kubelet");
-    for entry in fs::read_dir(paths::root().join("run")).into_iter().flatten() {
+    for entry in fs::read_dir(paths::root().join("run"))
+        .into_iter()
+        .flatten()
+    {
         let entry = entry?;
         if entry.file_name().to_string_lossy().starts_with("node-") {
             fs::remove_dir_all(entry.path())?;

@@ -1,5 +1,11 @@
 //! A real API server without a node: what it serves, what its audit log tells, how it ends.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests are tests"
+)]
+
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -48,7 +54,13 @@ fn an_api_server_alone_applies_objects_and_logs_who_wrote_what() {
     let entries = cluster.audit().since(mark).unwrap();
     let written: Vec<_> = writes(&entries)
         .iter()
-        .map(|entry| (entry.verb.as_str(), entry.object.resource.as_str(), entry.response.code))
+        .map(|entry| {
+            (
+                entry.verb.as_str(),
+                entry.object.resource.as_str(),
+                entry.response.code,
+            )
+        })
         .collect();
     assert_eq!(written, [("patch", "configmaps", 201)]);
     assert_eq!(writes(&entries)[0].user.username, "admin");
@@ -59,15 +71,20 @@ fn played_pods_become_ready_and_namespaces_end() {
     let cluster = up(Beside::Pods);
     let api = cluster.api().unwrap();
     let deployments = "/apis/apps/v1/namespaces/default/deployments";
-    api.call(Method::POST, deployments, Some(&deployment())).unwrap();
-    api.wait_deployment("default", "meshy", Duration::from_secs(60)).unwrap();
+    api.call(&Method::POST, deployments, Some(&deployment()))
+        .unwrap();
+    api.wait_deployment("default", "meshy", Duration::from_mins(1))
+        .unwrap();
 
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "lab"}});
     api.apply("/api/v1/namespaces/lab", &namespace).unwrap();
     api.delete("/api/v1/namespaces/lab").unwrap();
     let start = Instant::now();
     while api.find("/api/v1/namespaces/lab").unwrap().is_some() {
-        assert!(start.elapsed() < Duration::from_secs(60), "the namespace does not end");
+        assert!(
+            start.elapsed() < Duration::from_mins(1),
+            "the namespace does not end"
+        );
         thread::sleep(Duration::from_millis(100));
     }
 }
@@ -75,7 +92,13 @@ fn played_pods_become_ready_and_namespaces_end() {
 #[test]
 fn nothing_is_left_of_a_control_plane_that_was_dropped() {
     let cluster = up(Beside::Nothing);
-    let dir = cluster.kubeconfig().parent().unwrap().parent().unwrap().to_owned();
+    let dir = cluster
+        .kubeconfig()
+        .parent()
+        .unwrap()
+        .parent()
+        .unwrap()
+        .to_owned();
     assert!(!processes_naming(&dir).is_empty());
     drop(cluster);
     assert_eq!(processes_naming(&dir), Vec::<String>::new());
@@ -86,5 +109,8 @@ fn nothing_is_left_of_a_control_plane_that_was_dropped() {
 fn processes_naming(dir: &Path) -> Vec<String> {
     let all = run::output(run::command("ps").args(["-eo", "args"])).unwrap();
     let dir = dir.to_str().unwrap();
-    all.lines().filter(|line| line.contains(dir)).map(str::to_owned).collect()
+    all.lines()
+        .filter(|line| line.contains(dir))
+        .map(str::to_owned)
+        .collect()
 }
