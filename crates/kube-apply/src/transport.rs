@@ -205,6 +205,11 @@ fn refusal(call: &Call<'_>, code: u16, body: &[u8]) -> Refusal {
             message: shown,
         },
         401 | 403 => forbidden(call, message),
+        // A built-in kind's unknown field is found before validation, and is a 500.
+        500 if message.starts_with("failed to create typed patch object") => Error::Invalid {
+            object,
+            message: shown,
+        },
         400 | 413 | 415 | 422 => Error::Invalid {
             object,
             message: shown,
@@ -340,6 +345,12 @@ mod tests {
             "Service",
             &message("unknown field \"spec.x\""),
             "Service lab/meshy is invalid: unknown field \"spec.x\"",
+        );
+        check(
+            500,
+            "Service",
+            &message("failed to create typed patch object: .spec.x: field not declared in schema"),
+            "Service lab/meshy is invalid: failed to create typed patch object: .spec.x: field not declared in schema",
         );
         check(
             409,

@@ -64,7 +64,7 @@ impl Engine {
         let owners: BTreeSet<&str> = managers
             .iter()
             .map(|(manager, _)| manager.as_str())
-            .filter(|manager| !is_person(manager) && !manager.starts_with(&ours))
+            .filter(|manager| !is_passive(manager) && !manager.starts_with(&ours))
             .collect();
         if owners.is_empty() {
             let written = self
@@ -237,8 +237,9 @@ impl Engine {
     }
 }
 
-/// Whether a field manager is a person at a terminal. The managers of `kubectl` are `kubectl` and
-/// `kubectl-<command>`.
-fn is_person(manager: &str) -> bool {
-    manager == "kubectl" || manager.starts_with("kubectl-")
+/// Whether nothing will write the field again by itself: a person at a terminal (`kubectl`,
+/// `kubectl-<command>`), or nobody known (what the server calls the fields of an object that has no
+/// managers when it is first applied).
+fn is_passive(manager: &str) -> bool {
+    matches!(manager, "kubectl" | "before-first-apply") || manager.starts_with("kubectl-")
 }
