@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use juju_hooks::{HookTools, LogLevel};
 use tracing::field::{Field, Visit};
-use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
-use tracing_subscriber::registry::Registry;
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 /// Log lines not yet with Juju. Clones share their lines.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +37,7 @@ impl LogBuffer {
     /// A subscriber that keeps what it hears: everything from `DEBUG` up, from HTTP and TLS
     /// libraries `WARN` up.
     pub fn subscriber(&self) -> impl Subscriber + Send + Sync + use<> {
-        Registry::default().with(Keep(self.clone()))
+        Keep(self.clone())
     }
 
     /// Hands all lines to Juju. If Juju does not take them, they are dropped: there is nobody
@@ -58,20 +58,25 @@ impl LogBuffer {
     }
 }
 
+/// Events only: a hook is one task, so that spans would tell nothing its steps do not.
 struct Keep(LogBuffer);
 
-impl<S: Subscriber> Layer<S> for Keep {
-    fn enabled(&self, metadata: &tracing::Metadata<'_>, _: Context<'_, S>) -> bool {
+impl Subscriber for Keep {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let library = metadata.target().split("::").next().unwrap_or_default();
         let least = if CHATTY.contains(&library) {
             Level::WARN
         } else {
             Level::DEBUG
         };
-        *metadata.level() <= least
+        metadata.is_event() && *metadata.level() <= least
     }
 
-    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(LevelFilter::DEBUG)
+    }
+
+    fn event(&self, event: &Event<'_>) {
         let mut line = Line::default();
         event.record(&mut line);
         let level = match *event.metadata().level() {
@@ -83,6 +88,18 @@ impl<S: Subscriber> Layer<S> for Keep {
         };
         self.0.push(level, line.message + &line.fields);
     }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
 }
 
 #[derive(Default)]
@@ -98,5 +115,35 @@ impl Visit for Line {
             "message" => write!(self.message, "{value:?}"),
             name => write!(self.fields, " {name}={value:?}"),
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_speak_only_when_something_is_off_and_traces_never() {
+        let log = LogBuffer::default();
+        tracing::subscriber::with_default(log.subscriber(), || {
+            let _span = tracing::info_span!("step", secret = "x").entered();
+            tracing::trace!("too fine");
+            tracing::debug!("fine");
+            tracing::info!(count = 2, name = "web", "two {}", "objects");
+            tracing::debug!(target: "hyper_util::client", "chatter");
+            tracing::info!(target: "rustls", "chatter");
+            tracing::warn!(target: "kube_client::client", "refused");
+        });
+        let expect = [
+            (LogLevel::Debug, "fine"),
+            (LogLevel::Info, r#"two objects count=2 name="web""#),
+            (LogLevel::Warning, "refused"),
+        ];
+        let lines = log.lines();
+        let lines: Vec<_> = lines
+            .iter()
+            .map(|(level, line)| (*level, line.as_str()))
+            .collect();
+        assert_eq!(lines, expect);
     }
 }

@@ -86,6 +86,32 @@ fn no_tool_is_asked_twice_for_one_answer() {
 }
 
 #[test]
+fn what_juju_keeps_until_exit_is_written_before_what_it_shows_at_once() {
+    let (after, _) = run(Event::ConfigChanged, &leader().relation(web()));
+    let writes = [
+        "relation-set",
+        "open-port",
+        "application-version-set",
+        "status-set",
+    ];
+    let tools = after
+        .record
+        .calls
+        .iter()
+        .filter_map(|call| call.split(' ').next());
+    let order: Vec<&str> = tools.filter(|tool| writes.contains(tool)).collect();
+    let sets = ["relation-set"; 4];
+    let rest = [
+        "open-port",
+        "application-version-set",
+        "status-set",
+        "status-set",
+    ];
+    assert_eq!(order, [sets, rest].concat());
+    assert_eq!(after.record.calls.last().unwrap(), "status-set unit");
+}
+
+#[test]
 fn a_second_run_writes_nothing_but_the_status() {
     let (once, _) = run(Event::ConfigChanged, &leader().relation(web()));
     let (twice, _) = run(Event::UpdateStatus, &once);
