@@ -160,8 +160,10 @@ mod tests {
         value(&["format"]),
     ];
 
+    type Expected<'a> = Result<(&'a [(&'static str, &'a str)], &'a [&'a str]), &'a str>;
+
     #[track_caller]
-    fn check(args: &[&str], expect: Result<(&[(&'static str, &str)], &[&str]), &str>) {
+    fn check(args: &[&str], expect: Expected<'_>) {
         let args: Vec<String> = args.iter().map(ToString::to_string).collect();
         let expect = expect
             .map(|(flags, rest)| Parsed {

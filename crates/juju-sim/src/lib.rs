@@ -84,7 +84,7 @@ impl Default for Options {
             juju_version: "3.6.9".into(),
             jujuc: None,
             agent_path: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into(),
-            hook_limit: Duration::from_secs(300),
+            hook_limit: Duration::from_mins(5),
             teardown: TeardownOrder::default(),
             refresh_restarts: true,
             max_hooks: 1000,

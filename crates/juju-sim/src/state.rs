@@ -150,6 +150,10 @@ pub(crate) struct Unit {
 }
 
 /// What a unit agent remembers between hooks.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own in Juju's uniter state"
+)]
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Uniter {
     /// Revision of the charm in the unit's charm directory.
@@ -358,7 +362,7 @@ pub(crate) struct Task {
 }
 
 impl State {
-    /// The next random number below `n` (0 for 0): SplitMix64.
+    /// The next random number below `n` (0 for 0): `SplitMix64`.
     pub(crate) fn random(&mut self, n: usize) -> usize {
         self.rng = self.rng.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.rng;

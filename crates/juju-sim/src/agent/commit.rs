@@ -28,6 +28,7 @@ pub(crate) fn done(state: &mut State, unit: &str, hook: &Hook) {
             consumer.notified = latest;
         }
     }
+    let leads = state.is_leader(unit);
     let Some(u) = state.unit_mut(unit).map(|u| &mut u.uniter) else {
         return;
     };
@@ -38,7 +39,7 @@ pub(crate) fn done(state: &mut State, unit: &str, hook: &Hook) {
     }
     match hook {
         Hook::Install => u.installed = true,
-        Hook::LeaderElected => u.leader = true,
+        Hook::LeaderElected => u.leader = leads,
         Hook::ConfigChanged => {
             u.config_seen = digest;
             if !u.started {

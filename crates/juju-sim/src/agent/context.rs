@@ -113,7 +113,7 @@ impl HookRun<'_> {
         self.pending
             .secrets
             .as_ref()
-            .unwrap_or(&self.state().secrets)
+            .unwrap_or_else(|| &self.state().secrets)
     }
 
     /// All secrets, to write to.

@@ -58,6 +58,9 @@ pub(crate) fn steps(
     if let Some(error) = &u.error {
         return match error.resolved {
             _ if unit.force => vec![Step::Skip],
+            _ if error.hook == Hook::LeaderElected && app.leader != Some(number) => {
+                vec![Step::Skip]
+            }
             Some(Resolution::Retry) => vec![Step::Run(error.hook.clone())],
             Some(Resolution::NoRetry) => vec![Step::Skip],
             None if u.force_charm => vec![Step::SwapCharm],

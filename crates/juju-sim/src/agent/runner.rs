@@ -70,7 +70,7 @@ exec "$@" < /dev/null
 /// Takes one step for `unit`.
 pub(crate) fn take(model: &mut Model, unit: &str, step: Step) -> Result<(), ModelError> {
     match step {
-        Step::Run(hook) => run(model, unit, hook),
+        Step::Run(hook) => run(model, unit, &hook),
         Step::Skip => {
             let error = model
                 .state
@@ -102,16 +102,16 @@ enum Verdict {
     Failed(String),
 }
 
-fn run(model: &mut Model, unit: &str, hook: Hook) -> Result<(), ModelError> {
+fn run(model: &mut Model, unit: &str, hook: &Hook) -> Result<(), ModelError> {
     let Some((app, _)) = split_unit(unit) else {
         return Ok(());
     };
-    prepare(model, unit, &hook)?;
-    let task = match &hook {
+    prepare(model, unit, hook)?;
+    let task = match hook {
         Hook::Task(id) => model.state.tasks.get(id).cloned().map(|t| (*id, t)),
         _ => None,
     };
-    let (finished, how) = execute(model, unit, app, &hook, task.as_ref())?;
+    let (finished, how) = execute(model, unit, app, hook, task.as_ref())?;
     let Finished {
         label,
         ran,
@@ -150,7 +150,7 @@ fn run(model: &mut Model, unit: &str, hook: Hook) -> Result<(), ModelError> {
         peak_rss_kib: ran.peak_rss_kib,
         calls,
     })?;
-    conclude(model, unit, &hook, &label, &how, &verdict)?;
+    conclude(model, unit, hook, &label, &how, &verdict)?;
     model.save()
 }
 
@@ -451,14 +451,11 @@ fn finish_task(
         if bytes.is_empty() {
             continue;
         }
-        match std::str::from_utf8(bytes) {
-            Ok(text) => {
-                results.insert(name.into(), json!(text));
-            }
-            Err(_) => {
-                results.insert(name.into(), json!(base64(bytes)));
-                results.insert(format!("{name}-encoding"), json!("base64"));
-            }
+        if let Ok(text) = std::str::from_utf8(bytes) {
+            results.insert(name.into(), json!(text));
+        } else {
+            results.insert(name.into(), json!(base64(bytes)));
+            results.insert(format!("{name}-encoding"), json!("base64"));
         }
     }
     results.insert("return-code".into(), json!(code));

@@ -83,8 +83,8 @@ pub(crate) fn serve<R>(
     })
 }
 
-fn accept<'scope, 'env>(
-    scope: &'scope Scope<'scope, 'env>,
+fn accept<'scope>(
+    scope: &'scope Scope<'scope, '_>,
     listener: &'scope UnixListener,
     run: &'scope Mutex<HookRun<'_>>,
     over: &'scope AtomicBool,

@@ -7,5 +7,5 @@ use juju_sim::cli;
 use juju_sim::cloud::NoCloud;
 
 fn main() -> ExitCode {
-    cli::main(std::env::args().collect(), Arc::new(NoCloud))
+    cli::main(std::env::args(), Arc::new(NoCloud))
 }

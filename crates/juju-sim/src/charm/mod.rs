@@ -155,7 +155,7 @@ impl CharmMeta {
             let meta = ResourceMeta {
                 kind: Some(text(body, "type"))
                     .filter(|t| !t.is_empty())
-                    .unwrap_or("file".into()),
+                    .unwrap_or_else(|| "file".into()),
                 filename: text(body, "filename"),
             };
             if meta.kind == "file" && (meta.filename.is_empty() || meta.filename.contains('/')) {

@@ -55,6 +55,19 @@ pub(super) fn exec(session: &Session, line: &Parsed) -> Answer {
     answer(line, &model.exec(unit, &line.args.join(" "))?)
 }
 
+/// What real Juju does on its own every few minutes, brought forward for whoever is waiting.
+pub(super) fn update_status(session: &Session, line: &Parsed) -> Answer {
+    if line.args.is_empty() {
+        return usage("usage: juju update-status APP...");
+    }
+    let mut model = session.open_as_is(line)?;
+    for app in &line.args {
+        model.fire_update_status(app)?;
+    }
+    model.advance()?;
+    Ok(String::new())
+}
+
 fn answer(line: &Parsed, result: &TaskResult) -> Answer {
     let stdout = match line.get("format") {
         Some("json") => gojson::json(&json!({result.unit.clone(): result.json()})) + "\n",
@@ -72,10 +85,7 @@ fn answer(line: &Parsed, result: &TaskResult) -> Answer {
     if code != 0 {
         let _ = write!(text, " with return code {code}");
     }
-    let _ = write!(
-        text,
-        "\n\nUse 'juju show-task' to inspect the failure\ntask failed"
-    );
+    let _ = write!(text, "\n\nUse 'juju show-task' to inspect the failure");
     Err(Failure::Run { text, stdout })
 }
 

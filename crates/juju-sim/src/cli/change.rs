@@ -1,6 +1,7 @@
 //! Commands that change the model.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 
 use serde_json::Value;
@@ -175,11 +176,11 @@ pub(super) fn remove_application(session: &Session, line: &Parsed) -> Answer {
     for app in &line.args {
         model.remove_application(app, line.is("force"))?;
     }
-    Ok(line
-        .args
-        .iter()
-        .map(|app| format!("will remove application {app}\n"))
-        .collect())
+    let mut text = String::new();
+    for app in &line.args {
+        let _ = writeln!(text, "will remove application {app}");
+    }
+    Ok(text)
 }
 
 pub(super) fn trust(session: &Session, line: &Parsed) -> Answer {

@@ -357,6 +357,13 @@ const COMMANDS: &[Command] = &[
         run: change::update_secret,
     },
     Command {
+        name: "update-status",
+        also: &[],
+        usage: "update-status APP...    (simulator only: fires the hook now)",
+        flags: &[MODEL],
+        run: act::update_status,
+    },
+    Command {
         name: "version",
         also: &[],
         usage: "version",
@@ -367,16 +374,18 @@ const COMMANDS: &[Command] = &[
 
 /// Runs a `juju` command line (`args[0]` is the program) over `cloud`. Under the name of a hook
 /// tool the program is that tool, so a binary built on this needs no `jujuc` beside it.
-pub fn main(args: Vec<String>, cloud: Arc<dyn Cloud>) -> ExitCode {
+pub fn main(args: impl IntoIterator<Item = String>, cloud: Arc<dyn Cloud>) -> ExitCode {
+    let args: Vec<String> = args.into_iter().collect();
     if args.first().is_some_and(|program| jujuc::is_tool(program)) {
         return jujuc::main(&args);
     }
     let session = Session::from_environment(cloud);
-    let (code, stdout, stderr) = match session.and_then(|s| execute(&s, &args[1..])) {
-        Ok(stdout) => (0, stdout, String::new()),
-        Err(Failure::Usage(text)) => (2, String::new(), format!("ERROR {text}\n")),
-        Err(Failure::Run { text, stdout }) => (1, stdout, format!("ERROR {text}\n")),
-    };
+    let (code, stdout, stderr) =
+        match session.and_then(|s| execute(&s, args.get(1..).unwrap_or_default())) {
+            Ok(stdout) => (0, stdout, String::new()),
+            Err(Failure::Usage(text)) => (2, String::new(), format!("ERROR {text}\n")),
+            Err(Failure::Run { text, stdout }) => (1, stdout, format!("ERROR {text}\n")),
+        };
     let printed = io::stdout()
         .write_all(stdout.as_bytes())
         .and_then(|()| io::stdout().flush())

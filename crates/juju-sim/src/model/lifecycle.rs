@@ -112,15 +112,10 @@ impl Model {
         if let Some(application) = self.state.applications.get_mut(app) {
             application.units.remove(&number);
             if application.leader == Some(number) {
-                let alive = application
-                    .units
-                    .iter()
-                    .find(|(_, u)| u.life == Life::Alive);
-                application.leader = alive
-                    .or_else(|| application.units.iter().next())
-                    .map(|(lowest, _)| *lowest);
+                application.leader = None;
             }
         }
+        self.elect();
         for relation in self.state.relations.values_mut() {
             relation.scope.remove(unit);
         }
@@ -142,6 +137,20 @@ impl Model {
             fs::remove_dir_all(&dir).map_err(access(&dir))?;
         }
         self.reap()
+    }
+
+    /// Gives every application without a leader one: its lowest unit that is alive, else its lowest.
+    pub(super) fn elect(&mut self) {
+        for application in self.state.applications.values_mut() {
+            if application.leader.is_none() {
+                let alive = application
+                    .units
+                    .iter()
+                    .find(|(_, u)| u.life == Life::Alive);
+                let chosen = alive.or_else(|| application.units.iter().next());
+                application.leader = chosen.map(|(lowest, _)| *lowest);
+            }
+        }
     }
 
     /// Removes dying applications that have neither units nor relations left.

@@ -9,6 +9,7 @@ mod tasks;
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
@@ -190,6 +191,7 @@ impl Model {
     pub fn advance(&mut self) -> Result<usize, ModelError> {
         let mut taken = 0;
         while taken < self.options.max_hooks {
+            self.elect();
             let now = self.clock.now();
             let mut ready: Vec<(String, Vec<Step>)> = Vec::new();
             for unit in self.state.unit_names() {
@@ -452,5 +454,8 @@ pub(crate) fn random_hex() -> String {
     // Without a random source the digits are zero: names then only have to differ between models
     // on one machine, which the lock and the socket check for.
     let _ = getrandom::fill(&mut bytes);
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }

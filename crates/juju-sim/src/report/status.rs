@@ -154,7 +154,7 @@ fn unit(options: &Options, name: &str, number: u32, app: &Application, unit: &Un
     doc
 }
 
-/// A name for the application's StatefulSet, unique to the model.
+/// A name for the application's stateful set, unique to the model.
 pub(super) fn provider_id(state: &State, name: &str) -> String {
     format!("{}-{name}", &state.uuid[..8])
 }

@@ -80,7 +80,7 @@ pub(crate) fn text(state: &State, options: &Options, now: Timestamp, relations: 
     let mut rows = Vec::new();
     for relation in state.relations.values() {
         let name = |i: usize| {
-            let side = relation.sides.get(i).or(relation.sides.first());
+            let side = relation.sides.get(i).or_else(|| relation.sides.first());
             side.map(|s| format!("{}:{}", s.app, s.endpoint))
                 .unwrap_or_default()
         };

@@ -110,8 +110,7 @@ pub(super) fn get(run: &mut HookRun<'_>, call: &Call<'_>) -> Answer {
     let unit = split_unit(&who);
     let owner = match (app, unit) {
         (true, Some((of, _))) => of.to_owned(),
-        (true, None) => who,
-        (false, Some(_)) => who,
+        (true, None) | (false, Some(_)) => who,
         (false, None) if who.contains('/') || who.is_empty() => {
             return usage(format!("invalid unit name {who:?}"));
         }

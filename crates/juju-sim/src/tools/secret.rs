@@ -227,7 +227,7 @@ pub(super) fn revoke(run: &mut HookRun<'_>, call: &Call<'_>) -> Answer {
     let line = &call.line;
     let named = line
         .get("unit")
-        .or(line.get("app"))
+        .or_else(|| line.get("app"))
         .map(ToOwned::to_owned)
         .or(of_relation);
     let Some(grantee) = named else {

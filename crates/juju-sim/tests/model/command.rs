@@ -1,0 +1,300 @@
+//! The `juju` command as a process, and what happens when it is killed.
+
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::lab::write_charm;
+
+struct Shell {
+    root: TempDir,
+}
+
+impl Shell {
+    fn new() -> Self {
+        let shell = Self {
+            root: tempfile::tempdir().unwrap(),
+        };
+        shell.ok(&["add-model", "lab"]);
+        shell
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the command is the thing under test"
+    )]
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_juju"));
+        command
+            .args(args)
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("JUJU_DATA", self.root.path())
+            .current_dir(self.root.path());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> (i32, String, String) {
+        let out = self.command(args).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (
+            out.status.code().unwrap(),
+            text(out.stdout),
+            text(out.stderr),
+        )
+    }
+
+    #[track_caller]
+    fn ok(&self, args: &[&str]) -> String {
+        let (code, stdout, stderr) = self.run(args);
+        assert_eq!(code, 0, "{args:?}: {stderr}");
+        stdout
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        serde_json::from_str(&self.ok(args)).unwrap()
+    }
+
+    fn charm(&self, name: &str, metadata: &str, script: &str) -> PathBuf {
+        let dir = self.root.path().join(name);
+        write_charm(&dir, name, metadata, script);
+        dir
+    }
+}
+
+#[test]
+fn an_operators_day() {
+    let juju = Shell::new();
+    let meshy = juju.charm(
+        "meshy",
+        "provides: {out: {interface: cups}}\n",
+        "[ $hook != probe ] || { action-set depth=$(action-get depth); exit 0; }\n\
+         status-set active \"$(config-get greeting)\"",
+    );
+    fs::write(
+        meshy.join("config.yaml"),
+        "options: {greeting: {type: string, default: hello}}\n",
+    )
+    .unwrap();
+    fs::write(
+        meshy.join("actions.yaml"),
+        "probe: {params: {depth: {type: integer, default: 3}}, additionalProperties: false}\n",
+    )
+    .unwrap();
+    juju.charm("taker", "requires: {in: {interface: cups}}\n", "");
+    juju.ok(&["deploy", "./meshy", "--config", "greeting=hi", "--trust"]);
+    juju.ok(&["deploy", "./taker", "drinker", "-n", "2", "-m", "lab"]);
+    juju.ok(&["integrate", "meshy:out", "drinker"]);
+    let status = juju.json(&["status", "--format", "json"]);
+    let unit = &status["applications"]["meshy"]["units"]["meshy/0"];
+    assert_eq!(unit["workload-status"]["message"], "hi");
+    let table = juju.ok(&["status", "--relations"]);
+    assert!(table.contains("meshy/0*"), "{table}");
+    assert!(
+        table.contains("meshy:out             drinker:in  cups       regular"),
+        "{table}"
+    );
+
+    juju.ok(&["config", "meshy", "greeting="]);
+    assert_eq!(juju.ok(&["config", "meshy", "greeting"]), "\n");
+    juju.ok(&["config", "meshy", "--reset", "greeting"]);
+    assert_eq!(juju.ok(&["config", "meshy", "greeting"]), "hello\n");
+    let config = juju.json(&["config", "--format", "json", "meshy"]);
+    assert_eq!(config["settings"]["greeting"]["source"], "default");
+    assert_eq!(config["application-config"]["trust"]["value"], true);
+
+    let run = juju.json(&[
+        "run",
+        "meshy/leader",
+        "probe",
+        "depth=7",
+        "--format",
+        "json",
+    ]);
+    assert_eq!(run["meshy/0"]["results"]["depth"], "7");
+    let text = juju.ok(&["run", "meshy/0", "probe"]);
+    assert!(
+        text.contains("Waiting for task 4...\ndepth: \"3\"\n"),
+        "{text}"
+    );
+    let shown = juju.json(&["show-unit", "drinker/1", "--format", "json"]);
+    assert_eq!(shown["drinker/1"]["relation-info"][0]["endpoint"], "in");
+    let log = juju.ok(&["debug-log", "--include", "drinker/1", "--limit", "2"]);
+    assert_eq!(log.lines().count(), 2);
+    assert!(
+        log.lines().all(|l| l.starts_with("unit-drinker-1: ")),
+        "{log}"
+    );
+    let exec = juju.json(&[
+        "exec",
+        "--unit",
+        "meshy/0",
+        "--format",
+        "json",
+        "--",
+        "is-leader",
+    ]);
+    assert_eq!(exec["meshy/0"]["results"]["stdout"], "True\n");
+
+    juju.ok(&["remove-unit", "--no-prompt", "drinker", "--num-units", "1"]);
+    juju.ok(&["remove-relation", "meshy", "drinker"]);
+    juju.ok(&["remove-application", "--no-prompt", "drinker"]);
+    let status = juju.json(&["status", "--format", "json"]);
+    assert!(status["applications"].get("drinker").is_none());
+    juju.ok(&["destroy-model", "--no-prompt", "lab"]);
+    assert!(!juju.root.path().join("models/lab").exists());
+}
+
+#[test]
+fn mistakes_are_named_with_what_is_right() {
+    let juju = Shell::new();
+    let check = |args: &[&str], code: i32, expect: &str| {
+        let (got, _, stderr) = juju.run(args);
+        assert_eq!(
+            (got, stderr),
+            (code, format!("ERROR {expect}\n")),
+            "{args:?}"
+        );
+    };
+    check(
+        &["stauts"],
+        2,
+        "unknown command \"stauts\"; did you mean \"juju status\"?",
+    );
+    check(
+        &["status", "--formt", "json"],
+        2,
+        "option provided but not defined: --formt; did you mean --format?",
+    );
+    check(
+        &["deploy", "meshy"],
+        2,
+        "only local charms can be deployed; write the path as ./meshy or from the root",
+    );
+    check(&["config", "meshy"], 1, "application \"meshy\" not found");
+    check(
+        &["status", "-m", "none"],
+        1,
+        "model \"none\" not found; make it with \"juju add-model none\"",
+    );
+    check(
+        &["trust", "meshy"],
+        2,
+        "\"--scope=cluster\" is needed: on Kubernetes trust reaches over \
+         the whole cluster",
+    );
+}
+
+#[test]
+fn a_failed_action_is_printed_and_fails_the_command() {
+    let juju = Shell::new();
+    let charm = juju.charm("meshy", "", "[ $hook != probe ] || action-fail no luck");
+    fs::write(charm.join("actions.yaml"), "probe: {}\n").unwrap();
+    juju.ok(&["deploy", "./meshy"]);
+    let (code, stdout, stderr) = juju.run(&["run", "--format", "json", "meshy/0", "probe"]);
+    let result: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(code, 1);
+    assert_eq!(result["meshy/0"]["message"], "no luck");
+    assert!(stderr.contains("task failed"), "{stderr}");
+    let (code, stdout, stderr) = juju.run(&["run", "meshy/0", "nothing"]);
+    assert_eq!((code, stdout.as_str()), (1, ""));
+    assert!(stderr.contains("(not found)"), "{stderr}");
+}
+
+#[test]
+fn a_killed_simulator_resumes_the_hook_and_ends_what_was_left_of_it() {
+    let juju = Shell::new();
+    // The first start hook hangs on a pipe nobody writes to; later ones pass.
+    juju.charm(
+        "meshy",
+        "peers: {mates: {interface: mates}}\n",
+        "[ $hook = start ] || exit 0\n\
+         relation-set -r mates:0 try=$(wc -l < ../tries 2>/dev/null || echo 0)\n\
+         status-set maintenance trying\n\
+         echo $$ >> ../tries\n\
+         [ -e ../../again ] || { mkfifo ../hang; : > ../ready; read x < ../hang; }",
+    );
+    juju.ok(&["deploy", "./meshy"]);
+    let agent = juju.root.path().join("models/lab/agents/unit-meshy-0");
+    let mut killed = juju
+        .command(&["status"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    await_file(&agent.join("ready"), &mut killed);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let left = fs::read_to_string(agent.join("tries"))
+        .unwrap()
+        .trim()
+        .to_owned();
+    assert!(
+        Path::new("/proc").join(&left).exists(),
+        "the charm outlived its agent"
+    );
+
+    fs::write(agent.join("../again"), "").unwrap();
+    let status = juju.json(&["status", "--format", "json"]);
+    let unit = &status["applications"]["meshy"]["units"]["meshy/0"];
+    assert_eq!(unit["workload-status"]["message"], "trying");
+    assert_eq!(unit["juju-status"]["current"], "idle");
+    assert_eq!(
+        fs::read_to_string(agent.join("tries"))
+            .unwrap()
+            .lines()
+            .count(),
+        2
+    );
+    let state = fs::read_to_string(format!("/proc/{left}/stat")).unwrap_or_default();
+    assert!(
+        state.is_empty() || state.contains(") Z "),
+        "the process left over was killed"
+    );
+    let shown = juju.json(&["show-unit", "meshy/0", "--format", "json"]);
+    let data = &shown["meshy/0"]["relation-info"][0]["local-unit"]["data"];
+    assert_eq!(data["try"], "1", "only the second run's writes count");
+}
+
+#[test]
+fn an_action_interrupted_by_a_kill_has_failed_and_is_not_run_again() {
+    let juju = Shell::new();
+    let charm = juju.charm(
+        "meshy",
+        "",
+        "[ $hook = probe ] || exit 0\nmkfifo ../hang; : > ../ready; read x < ../hang",
+    );
+    fs::write(charm.join("actions.yaml"), "probe: {}\n").unwrap();
+    juju.ok(&["deploy", "./meshy"]);
+    let agent = juju.root.path().join("models/lab/agents/unit-meshy-0");
+    let mut killed = juju
+        .command(&["run", "meshy/0", "probe"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    await_file(&agent.join("ready"), &mut killed);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    juju.ok(&["status"]);
+    let state: Value = serde_json::from_str(
+        &fs::read_to_string(juju.root.path().join("models/lab/state.json")).unwrap(),
+    )
+    .unwrap();
+    assert_eq!(state["tasks"]["2"]["status"], "failed");
+}
+
+/// Waits until a charm has come to the point that makes `file`; gives up when the command ends.
+fn await_file(file: &Path, command: &mut Child) {
+    while !file.exists() {
+        assert!(
+            command.try_wait().unwrap().is_none(),
+            "the command ended early"
+        );
+        std::thread::yield_now();
+    }
+}
