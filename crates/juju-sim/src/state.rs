@@ -100,8 +100,6 @@ pub(crate) struct Application {
     pub(crate) life: Life,
     /// Number of the leader unit.
     pub(crate) leader: Option<u32>,
-    /// Next unit number.
-    pub(crate) next_unit: u32,
     /// Units by number.
     pub(crate) units: BTreeMap<u32, Unit>,
     /// Files given for resources, by resource name, relative to the model directory; for images the

@@ -4,6 +4,7 @@
 //! only when the agent asks for it, as in Juju. Calls are carried out one at a time, but a call that
 //! still waits for its input holds nobody up, so tools may be piped into each other.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::io::BufRead as _;
 use std::io::BufReader;
@@ -64,7 +65,7 @@ pub(crate) fn serve<R>(
     let address = SocketAddr::from_abstract_name(name.trim_start_matches('@'))?;
     let listener = UnixListener::bind_addr(&address)?;
     let over = AtomicBool::new(false);
-    let streams = Mutex::new(Vec::new());
+    let streams = Mutex::new(BTreeMap::new());
     thread::scope(|scope| {
         scope.spawn(|| accept(scope, &listener, run, &over, &streams));
         let result = body();
@@ -73,9 +74,9 @@ pub(crate) fn serve<R>(
         for stream in streams
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .drain(..)
+            .values()
         {
-            let stream: UnixStream = stream;
+            let stream: &UnixStream = stream;
             // Callers that are still connected are orphans of the hook.
             let _ = stream.shutdown(Shutdown::Both);
         }
@@ -88,9 +89,9 @@ fn accept<'scope>(
     listener: &'scope UnixListener,
     run: &'scope Mutex<HookRun<'_>>,
     over: &'scope AtomicBool,
-    streams: &'scope Mutex<Vec<UnixStream>>,
+    streams: &'scope Mutex<BTreeMap<usize, UnixStream>>,
 ) {
-    for stream in listener.incoming() {
+    for (number, stream) in listener.incoming().enumerate() {
         if over.load(Ordering::SeqCst) {
             return;
         }
@@ -99,12 +100,16 @@ fn accept<'scope>(
             streams
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .push(copy);
+                .insert(number, copy);
         }
         scope.spawn(move || {
             // The caller sees a closed connection if this fails; nobody else is concerned.
             let _ = answer(&stream, run);
             let _ = stream.shutdown(Shutdown::Both);
+            streams
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(&number);
         });
     }
 }

@@ -95,8 +95,8 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "add-model",
         also: &[],
-        usage: "add-model NAME",
-        flags: &[CONFIG],
+        usage: "add-model NAME [--config K=V] [--no-switch]",
+        flags: &[CONFIG, flags::switch(&["no-switch"])],
         run: models::add,
     },
     Command {

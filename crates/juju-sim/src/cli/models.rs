@@ -39,7 +39,9 @@ pub(super) fn add(session: &Session, line: &Parsed) -> Answer {
     for (key, value) in pairs(line.all("config"))? {
         model.set_model_config(&key, &value)?;
     }
-    select(session, name)?;
+    if !line.is("no-switch") {
+        select(session, name)?;
+    }
     Ok(format!("Added '{name}' model\n"))
 }
 

@@ -140,7 +140,6 @@ impl Model {
             trusted: request.trust,
             life: Life::Alive,
             leader: None,
-            next_unit: 0,
             units: BTreeMap::new(),
             resources: BTreeMap::new(),
             status: None,
@@ -166,9 +165,9 @@ impl Model {
         let now = self.clock.now();
         for _ in 0..count {
             let address = self.state.address("10.1");
-            let application = self.app_mut(app)?;
-            let number = application.next_unit;
-            application.next_unit += 1;
+            let application = self.app_mut(app)?; // Numbers are pod ordinals: the lowest free one is taken again after a scale-down.
+            let free = |n: &u32| !application.units.contains_key(n);
+            let number = (0..=u32::MAX).find(free).unwrap_or(u32::MAX);
             let unit = Unit {
                 life: Life::Alive,
                 address,

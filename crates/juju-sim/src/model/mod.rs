@@ -217,6 +217,10 @@ impl Model {
             agent::runner::take(self, &unit, steps.swap_remove(drawn))?;
             taken += 1;
         }
+        if taken == self.options.max_hooks {
+            let text = format!("agents are still busy after {taken} steps; going on next time");
+            self.log("controller-0", Level::Warning, "juju.worker.uniter", &text);
+        }
         self.settle()?;
         Ok(taken)
     }
@@ -397,11 +401,11 @@ impl Model {
     }
 }
 
-/// `unit-app-0` for `app/0`.
+/// `unit-app-0` for `app/0`; other names are their own tags.
 pub(crate) fn tag(unit: &str) -> String {
     match split_unit(unit) {
         Some((app, number)) => format!("unit-{app}-{number}"),
-        None => format!("application-{unit}"),
+        None => unit.to_owned(),
     }
 }
 

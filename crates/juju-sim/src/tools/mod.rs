@@ -307,6 +307,21 @@ pub(crate) fn call(
     let Some(tool) = TOOLS.iter().find(|t| t.name == name) else {
         return failed(1, &format!("unknown command: {name}"));
     };
+    if args
+        .iter()
+        .take_while(|a| *a != "--")
+        .any(|a| a == "--help" || a == "-h")
+    {
+        let flags = tool.flags.iter().fold(String::new(), |text, f| {
+            text + "  --" + &f.names.join(", -") + "\n"
+        });
+        let stdout = format!("Usage: {name} [options]\n\nOptions:\n{flags}");
+        return Outcome {
+            code: 0,
+            stdout,
+            stderr: String::new(),
+        };
+    }
     let answer = flags::parse(args, tool.flags)
         .map_err(Failure::Usage)
         .and_then(|line| (tool.run)(run, &Call { line, stdin, dir }));
