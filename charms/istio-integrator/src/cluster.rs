@@ -80,6 +80,8 @@ impl EffectError for ClusterError {
             } => Problem::blocked(format!(
                 "{object}: the cluster does not serve {api_version}"
             )),
+            // A namespace that went while its objects were being written.
+            Error::NotFound { what } => Problem::waiting(format!("{what} does not exist")),
             Error::Config { reason } => Problem::blocked(format!("no cluster: {reason}")),
             _ => return None,
         })
@@ -253,29 +255,26 @@ impl Cluster {
 
     async fn serve(&self, serve: &Serve) -> Result<Done, ClusterError> {
         let end = Instant::now() + PROOF_BUDGET;
-        let (mut live, mut evidence) = (serve.live.clone(), serve.evidence.clone());
-        let mut total = Applied::default();
-        loop {
-            let next = pass(serve, &live, &evidence)?;
-            let applied = self.engine.apply(&next.set).await?;
-            let complete = applied.is_complete();
-            add(&mut total, applied);
-            let done = |total| Done {
-                applied: total,
-                served: next.served.clone(),
-                state: next.state,
-            };
-            // Without a write there is nothing new to be seen at the pods.
-            let wrote = !(total.written.is_empty() && total.pruned.is_empty());
-            if !complete || !next.more || !wrote || Instant::now() >= end {
-                return Ok(done(total));
-            }
+        let mut next = pass(serve, &serve.live, &serve.evidence)?;
+        let mut total = self.engine.apply(&next.set).await?;
+        // Without a write there is nothing new to be seen at the pods.
+        let wrote = !(total.written.is_empty() && total.pruned.is_empty());
+        while wrote && next.more && total.is_complete() && Instant::now() < end {
             sleep(PROOF_INTERVAL).await;
             let labels = selector(&serve.gateway.spec.selector);
             let pods = self.pods(&labels, serve.port.as_ref()).await?;
-            evidence = self.evidence(&pods).await;
-            live = next.live;
+            let evidence = self.evidence(&pods).await;
+            let further = pass(serve, &next.live, &evidence)?;
+            if further.live != next.live {
+                add(&mut total, self.engine.apply(&further.set).await?);
+            }
+            next = further;
         }
+        Ok(Done {
+            applied: total,
+            served: next.served,
+            state: next.state,
+        })
     }
 }
 

@@ -72,10 +72,11 @@ pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Err
         Vec::new()
     };
 
-    let mut guards = Vec::new();
+    let mut deny = Vec::new();
     for policy in &policies {
-        guards.push(Object::new(policy.to_object_as(serve.security))?);
+        deny.push(Object::new(policy.to_object_as(serve.security))?);
     }
+    let mut guards = Vec::new();
     let mut retain = Vec::new();
     for filter in &filters {
         // EnvoyFilter has one version only.
@@ -97,7 +98,11 @@ pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Err
     Ok(Pass {
         set: set(
             serve,
-            vec![Stage::new("guard", guards), Stage::new("routes", edge)],
+            vec![
+                Stage::new("deny", deny),
+                Stage::new("authorize", guards),
+                Stage::new("routes", edge),
+            ],
             retain,
         ),
         live: Live {
@@ -129,7 +134,7 @@ fn leave_old_gateway(serve: &Serve, live: &Live) -> Result<Pass, Error> {
     let mut policies = live.policies.clone();
     policies.extend(serve.policies.iter().cloned());
     Ok(Pass {
-        set: set(serve, vec![Stage::new("guard", guards)], retain),
+        set: set(serve, vec![Stage::new("deny", guards)], retain),
         live: Live {
             gateways: Vec::new(),
             virtual_services: Vec::new(),
@@ -193,3 +198,6 @@ fn live_filter(serve: &Serve, live: &Live) -> LiveFilter {
 fn ids(routes: &[Route]) -> BTreeSet<u32> {
     routes.iter().map(|route| route.relation).collect()
 }
+
+#[cfg(test)]
+mod tests;

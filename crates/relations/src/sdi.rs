@@ -20,10 +20,11 @@ pub fn versions_text(versions: &[u32]) -> String {
     let mut sorted = versions.to_vec();
     sorted.sort_unstable();
     sorted.dedup();
-    sorted
+    let lines: Vec<String> = sorted
         .iter()
         .map(|version| format!("- v{version}\n"))
-        .collect()
+        .collect();
+    lines.concat()
 }
 
 /// The databag entry that says which versions this side speaks.

@@ -1,0 +1,314 @@
+//! Any sequence of hooks, changes and late pushes: nothing is ever open.
+
+use std::collections::BTreeMap;
+
+use istio_api::networking::{EnvoyFilter, VirtualService};
+use istio_api::security::AuthorizationPolicy;
+use kube_apply::{Inventory, Owner};
+use mesh::auth::{
+    Answer, Authorizer, PodEvidence, deny_policy, envoy_filter, probe_virtual_service,
+};
+use mesh::routes::{Backend, Edge, RouteRequest, gateway, routes};
+use proptest::prelude::*;
+
+use super::*;
+
+const NAMESPACE: &str = "edge-lab";
+
+/// The model side of a run.
+#[derive(Clone, Debug, Default)]
+struct Wishes {
+    authorizer: Option<u16>,
+    relations: BTreeSet<u32>,
+}
+
+fn edge() -> Edge {
+    Edge {
+        namespace: "lab".to_owned(),
+        gateway: "front".to_owned(),
+        name: "meshy-routes".to_owned(),
+        hosts: vec!["*".to_owned()],
+    }
+}
+
+fn serve(wishes: &Wishes, auth_wanted: bool) -> Serve {
+    let labels = BTreeMap::from([("istio".to_owned(), "edge".to_owned())]);
+    let filter = |port: u16| {
+        let headers = ["x-user".to_owned()];
+        let authorizer = Authorizer::new("gate", "lab", port, &[], &headers).unwrap();
+        vec![envoy_filter("guard", NAMESPACE, &labels, &authorizer)]
+    };
+    let request = |relation: &u32| RouteRequest {
+        relation: *relation,
+        app: format!("app-{relation}"),
+        prefix: format!("/app-{relation}"),
+        rewrite: None,
+        backend: Backend {
+            service: "svc".to_owned(),
+            namespace: "lab".to_owned(),
+            port: 80,
+        },
+    };
+    let requests: Vec<RouteRequest> = wishes.relations.iter().map(request).collect();
+    let owner = Owner {
+        charm: "meshy".to_owned(),
+        model_uuid: "u".to_owned(),
+        app: "meshy".to_owned(),
+    };
+    Serve {
+        inventory: Inventory {
+            owner,
+            name: "ingress".to_owned(),
+        },
+        gateway: gateway(&edge(), &labels, 80),
+        routes: routes(&requests).0,
+        auth_wanted,
+        filters: wishes.authorizer.map(filter),
+        policies: vec![deny_policy("guard", NAMESPACE, &labels)],
+        probe: probe_virtual_service(&edge(), "meshy-auth-probe"),
+        port: None,
+        networking: "v1",
+        security: "v1",
+        live: Live::default(),
+        evidence: Evidence::default(),
+        edge: edge(),
+    }
+}
+
+/// What the gateway's proxy runs on: each kind of object reaches it on its own and late.
+#[derive(Clone, Debug, Default)]
+struct Proxy {
+    virtual_services: Vec<VirtualService>,
+    filters: Vec<EnvoyFilter>,
+    policies: Vec<AuthorizationPolicy>,
+}
+
+impl Proxy {
+    fn probe(&self) -> Answer {
+        let routed = self.virtual_services.iter().any(|vs| {
+            vs.spec
+                .http
+                .iter()
+                .any(|rule| rule.direct_response.is_some())
+        });
+        match (routed, self.filters.is_empty()) {
+            (false, _) => Answer::NoRoute,
+            (true, true) => Answer::Open,
+            (true, false) => Answer::Authorizer,
+        }
+    }
+
+    fn evidence(&self) -> Evidence {
+        let denied = if self.policies.is_empty() {
+            Answer::NoRoute
+        } else {
+            Answer::Denied
+        };
+        Evidence {
+            pods: vec![PodEvidence {
+                probe: self.probe(),
+                denied,
+            }],
+        }
+    }
+
+    fn open(&self) -> bool {
+        let routed = self
+            .virtual_services
+            .iter()
+            .any(|vs| vs.spec.http.iter().any(|rule| !rule.route.is_empty()));
+        routed && self.filters.is_empty() && self.policies.is_empty()
+    }
+}
+
+/// A pass, whose objects and what it says will be live must be the same.
+fn checked(serve: &Serve, live: &Live, evidence: &Evidence) -> Pass {
+    let next = pass(serve, live, evidence).unwrap();
+    let wanted = next
+        .set
+        .stages
+        .iter()
+        .flat_map(|stage| &stage.objects)
+        .map(Object::id);
+    let wanted: BTreeSet<ObjectRef> = wanted.chain(next.set.retain.iter().cloned()).collect();
+    let Live {
+        gateways,
+        virtual_services,
+        filters,
+        policies,
+    } = &next.live;
+    let object = |value| Object::new(value).unwrap().id();
+    let mut said: BTreeSet<ObjectRef> = gateways.iter().map(|g| object(g.to_object())).collect();
+    said.extend(virtual_services.iter().map(|v| object(v.to_object())));
+    said.extend(filters.iter().map(|f| object(f.to_object())));
+    said.extend(policies.iter().map(|p| object(p.to_object())));
+    assert_eq!(wanted, said);
+    next
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    Authorizer(Option<u16>),
+    Relate(u32),
+    Break(u32),
+    /// One pass of a hook; the hook may end (or be killed) after any of them.
+    Pass,
+    /// A pass that sees no pod.
+    BlindPass,
+    PushRoutes,
+    PushFilters,
+    PushPolicies,
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        1 => prop_oneof![Just(None), Just(Some(80)), Just(Some(81))].prop_map(Event::Authorizer),
+        1 => (0u32..3).prop_map(Event::Relate),
+        1 => (0u32..3).prop_map(Event::Break),
+        4 => Just(Event::Pass),
+        1 => Just(Event::BlindPass),
+        2 => Just(Event::PushRoutes),
+        2 => Just(Event::PushFilters),
+        2 => Just(Event::PushPolicies),
+    ]
+}
+
+fn run(events: &[Event]) -> (Live, Proxy) {
+    let (mut wishes, mut live, mut proxy) = (Wishes::default(), Live::default(), Proxy::default());
+    for event in events {
+        match event {
+            Event::Authorizer(port) => wishes.authorizer = *port,
+            Event::Relate(id) => drop(wishes.relations.insert(*id)),
+            Event::Break(id) => drop(wishes.relations.remove(id)),
+            Event::Pass => {
+                live = checked(&serve(&wishes, true), &live, &proxy.evidence()).live;
+            }
+            Event::BlindPass => {
+                live = checked(&serve(&wishes, true), &live, &Evidence::default()).live;
+            }
+            Event::PushRoutes => proxy.virtual_services.clone_from(&live.virtual_services),
+            Event::PushFilters => proxy.filters.clone_from(&live.filters),
+            Event::PushPolicies => proxy.policies.clone_from(&live.policies),
+        }
+        assert!(!proxy.open(), "open after {event:?}");
+    }
+    (live, proxy)
+}
+
+/// Passes and pushes until nothing moves.
+fn settle(wishes: &Wishes, live: &mut Live, proxy: &mut Proxy) -> Pass {
+    let mut last = None;
+    for _ in 0..10 {
+        let next = checked(&serve(wishes, true), live, &proxy.evidence());
+        live.clone_from(&next.live);
+        proxy.virtual_services.clone_from(&live.virtual_services);
+        proxy.filters.clone_from(&live.filters);
+        proxy.policies.clone_from(&live.policies);
+        assert!(!proxy.open());
+        last = Some(next);
+    }
+    last.unwrap()
+}
+
+proptest! {
+    #[test]
+    fn no_order_of_events_opens_a_route(events in proptest::collection::vec(event(), 0..40)) {
+        run(&events);
+    }
+
+    #[test]
+    fn the_end_depends_on_the_last_wishes_only(events in proptest::collection::vec(event(), 0..20)) {
+        let (mut live, mut proxy) = run(&events);
+        let wishes = Wishes { authorizer: Some(80), relations: BTreeSet::from([1, 2]) };
+        let end = settle(&wishes, &mut live, &mut proxy);
+        prop_assert_eq!(end.state, AuthState::InForce);
+        prop_assert_eq!(end.served, BTreeSet::from([1, 2]));
+        prop_assert!(live.policies.is_empty() && live.filters.len() == 1);
+
+        // Without an authorizer everything is denied, and the routes stand behind the policy.
+        let wishes = Wishes { authorizer: None, ..wishes };
+        let end = settle(&wishes, &mut live, &mut proxy);
+        prop_assert!(live.policies.len() == 1 && end.served.len() == 2);
+    }
+}
+
+#[test]
+fn a_route_waits_for_proof_and_the_filter_for_the_probe() {
+    let wishes = Wishes {
+        authorizer: Some(80),
+        relations: BTreeSet::from([1]),
+    };
+    let (mut live, mut proxy) = (Live::default(), Proxy::default());
+    let mut told = Vec::new();
+    for _ in 0..4 {
+        let next = checked(&serve(&wishes, true), &live, &proxy.evidence());
+        live = next.live;
+        proxy = Proxy {
+            virtual_services: live.virtual_services.clone(),
+            filters: live.filters.clone(),
+            policies: live.policies.clone(),
+        };
+        told.push((
+            next.state,
+            next.served.len(),
+            live.filters.len(),
+            live.policies.len(),
+        ));
+    }
+    assert_eq!(
+        told,
+        [
+            (AuthState::Unproven, 0, 0, 1),
+            (AuthState::Denied, 1, 1, 1),
+            (AuthState::InForce, 1, 1, 0),
+            (AuthState::InForce, 1, 1, 0),
+        ]
+    );
+}
+
+#[test]
+fn routes_leave_the_old_gateway_before_the_new_one_is_selected() {
+    let wishes = Wishes {
+        authorizer: Some(80),
+        relations: BTreeSet::from([1]),
+    };
+    let (mut live, mut proxy) = (Live::default(), Proxy::default());
+    settle(&wishes, &mut live, &mut proxy);
+    let mut moved = serve(&wishes, true);
+    moved.gateway.spec.selector = BTreeMap::from([("istio".to_owned(), "other".to_owned())]);
+    let next = checked(&moved, &live, &Evidence::default());
+    assert!(next.live.gateways.is_empty() && next.live.virtual_services.is_empty());
+    assert!(next.more && !next.live.policies.is_empty());
+    let kinds: Vec<String> = next
+        .set
+        .stages
+        .iter()
+        .flat_map(|stage| &stage.objects)
+        .map(|o| o.id().kind)
+        .collect();
+    assert_eq!(kinds, ["AuthorizationPolicy"]);
+    assert_eq!(
+        next.set.retain.len(),
+        1,
+        "the old filter stays until nothing is routed"
+    );
+}
+
+#[test]
+fn without_authorization_all_routes_are_written_at_once() {
+    let wishes = Wishes {
+        authorizer: None,
+        relations: BTreeSet::from([1, 2]),
+    };
+    let next = pass(
+        &serve(&wishes, false),
+        &Live::default(),
+        &Evidence::default(),
+    )
+    .unwrap();
+    assert_eq!(
+        (next.state, next.served.len(), next.more),
+        (AuthState::Off, 2, false)
+    );
+    assert!(next.live.filters.is_empty() && next.live.policies.is_empty());
+}

@@ -1,0 +1,312 @@
+//! Authorization fails closed, hook by hook.
+
+mod common;
+
+use common::*;
+use juju_charm::Event;
+use juju_hooks::RelationKind;
+use kube_apply::ObjectRef;
+use mesh::auth::PROBE_PATH;
+use serde_json::json;
+
+/// The cluster and the state after authorization was related and proven.
+fn guarded() -> (kube_apply::testing::FakeApi, juju_sim::scenario::State) {
+    let api = cluster();
+    api.seed(gate_service());
+    answers(&api, PROBE_PATH, 404, "", Some(1));
+    open(&api, 1);
+    authorizing(&api);
+    denying(&api);
+    let state = leader()
+        .relation(traefik(1, "echo"))
+        .relation(gate(2, "gatekeeper"));
+    let after = config_changed(&api, &state);
+    (api, after)
+}
+
+/// Position of the first write of a kind; beyond all others if there is none.
+fn position(writes: &[String], method: &str, plural: &str) -> usize {
+    writes
+        .iter()
+        .position(|write| write.starts_with(method) && write.contains(plural))
+        .unwrap_or(usize::MAX)
+}
+
+#[test]
+fn routes_come_after_the_policy_and_the_policy_goes_after_proof() {
+    let (api, after) = guarded();
+    assert_status(
+        &after,
+        "active",
+        "1 route at http://192.0.2.7, authorization in force",
+    );
+    assert_eq!(kinds(&api), ["EnvoyFilter", "Gateway", "VirtualService"]);
+    assert_eq!(app_data(&after, 2, "_supported_versions"), Some("- v1\n"));
+    let writes = api.writes();
+    let policy = position(&writes, "PATCH", "authorizationpolicies");
+    let filter = position(&writes, "PATCH", "envoyfilters");
+    let probe = position(&writes, "PATCH", "virtualservices/meshy-auth-probe");
+    let routes = position(&writes, "PATCH", "virtualservices/meshy-routes");
+    let lifted = position(&writes, "DELETE", "authorizationpolicies");
+    assert!(lifted < writes.len(), "{writes:#?}");
+    assert!(policy < probe && probe < filter, "{writes:#?}");
+    assert!(
+        filter < lifted && policy < routes && routes <= lifted,
+        "{writes:#?}"
+    );
+}
+
+#[test]
+fn a_hook_in_which_nothing_changed_writes_nothing() {
+    let (api, after) = guarded();
+    api.forget_requests();
+    let again = hook(&api, Event::UpdateStatus, &after);
+    assert_eq!(api.writes(), Vec::<String>::new());
+    assert_eq!(again.unit_status, after.unit_status);
+}
+
+#[test]
+fn while_nothing_is_proven_new_routes_wait_and_the_policy_stands() {
+    let api = cluster();
+    api.seed(gate_service());
+    let state = leader()
+        .relation(traefik(1, "echo"))
+        .relation(gate(2, "gatekeeper"));
+    // No pod answers.
+    let after = config_changed(&api, &state);
+    assert_status(
+        &after,
+        "waiting",
+        "neither authorization nor its DENY policy is proven in force: new routes wait",
+    );
+    assert_eq!(
+        kinds(&api),
+        ["AuthorizationPolicy", "Gateway", "VirtualService"]
+    );
+    assert!(routed(&api).is_empty());
+    assert_eq!(app_data(&after, 1, "ingress"), None);
+}
+
+#[test]
+fn an_authorizer_whose_service_is_missing_means_denied() {
+    let api = cluster();
+    denying(&api);
+    let state = leader()
+        .relation(traefik(1, "echo"))
+        .relation(gate(2, "gatekeeper"));
+    let after = config_changed(&api, &state);
+    assert_status(
+        &after,
+        "waiting",
+        "all is denied: ingress-auth of gatekeeper: Service lab/gate does not exist",
+    );
+    assert_eq!(
+        kinds(&api),
+        ["AuthorizationPolicy", "Gateway", "VirtualService"]
+    );
+    assert_eq!(
+        routed(&api).len(),
+        2,
+        "behind the proven policy routes may stand"
+    );
+}
+
+#[test]
+fn incomplete_bad_and_rival_authorizers_mean_denied() {
+    let check = |relations: Vec<juju_sim::scenario::Relation>, status: &str, message: &str| {
+        let api = cluster();
+        api.seed(gate_service());
+        denying(&api);
+        let mut state = leader().relation(traefik(1, "echo"));
+        state.relations.extend(relations);
+        let after = config_changed(&api, &state);
+        assert_status(&after, status, message);
+        assert!(kinds(&api).contains(&"AuthorizationPolicy".to_owned()));
+        assert!(!kinds(&api).contains(&"EnvoyFilter".to_owned()));
+    };
+    check(
+        vec![empty_relation("ingress-auth", 2, "gatekeeper")],
+        "waiting",
+        "all is denied: ingress-auth of gatekeeper: no data yet",
+    );
+    let bad = juju_sim::scenario::Relation::new("ingress-auth", 2, "gatekeeper").remote_app_data(
+        juju_sim::scenario::databag([
+            ("_supported_versions", "- v1\n"),
+            (
+                "data",
+                "service: gate\nport: 8080\nallowed-response-headers: [\"a b\"]\n",
+            ),
+        ]),
+    );
+    check(
+        vec![bad],
+        "blocked",
+        "all is denied: ingress-auth of gatekeeper: \"a b\" cannot be used as a header name",
+    );
+    check(
+        vec![gate(2, "gatekeeper"), gate(3, "rival")],
+        "blocked",
+        "several applications offer authorization, all is denied: gatekeeper, rival",
+    );
+}
+
+#[test]
+fn removing_the_authorizer_denies_everything_until_the_admin_says_otherwise() {
+    let (api, after) = guarded();
+    let broken = gate(2, "gatekeeper").event(RelationKind::Broken, None);
+    let after = hook(&api, broken, &after);
+    assert_status(
+        &after,
+        "blocked",
+        "authorization is wanted but none is related: all is denied; \
+         run: juju config meshy auth=none",
+    );
+    assert_eq!(
+        kinds(&api),
+        [
+            "AuthorizationPolicy",
+            "EnvoyFilter",
+            "Gateway",
+            "VirtualService"
+        ]
+    );
+
+    // It is remembered by the objects, not by the relation.
+    let mut after = after;
+    after.relations.retain(|relation| relation.id.0 != 2);
+    let after = hook(&api, Event::UpdateStatus, &after);
+    assert_eq!(status(&after).0, "blocked");
+    assert!(kinds(&api).contains(&"AuthorizationPolicy".to_owned()));
+
+    let after = config_changed(&api, &after.config("auth", "none"));
+    assert_status(&after, "active", "1 route at http://192.0.2.7");
+    assert_eq!(kinds(&api), ["Gateway", "VirtualService"]);
+}
+
+#[test]
+fn authorization_may_be_required_before_anybody_offers_it() {
+    let api = cluster();
+    let state = leader()
+        .config("auth", "required")
+        .relation(traefik(1, "echo"));
+    let after = config_changed(&api, &state);
+    assert_eq!(status(&after).0, "blocked");
+    assert_eq!(
+        kinds(&api),
+        ["AuthorizationPolicy", "Gateway", "VirtualService"]
+    );
+    assert!(routed(&api).is_empty());
+}
+
+#[test]
+fn a_filter_that_somebody_removed_or_changed_is_put_back_behind_the_policy() {
+    let (api, after) = guarded();
+    let filter = ours(&api)
+        .into_iter()
+        .find(|name| name.starts_with("EnvoyFilter"))
+        .expect("it");
+    let name = filter.rsplit('/').next().expect("a name");
+    let id = ObjectRef::namespaced(
+        "networking.istio.io/v1alpha3",
+        "EnvoyFilter",
+        "edge-lab",
+        name,
+    );
+    api.edit("someone", &id, |filter| {
+        filter["spec"]["configPatches"] = json!([]);
+    });
+    api.forget_requests();
+    hook(&api, Event::UpdateStatus, &after);
+    let writes = api.writes();
+    let policy = position(&writes, "PATCH", "authorizationpolicies");
+    let taken_out = position(&writes, "DELETE", "envoyfilters");
+    assert!(
+        policy < taken_out && taken_out < writes.len(),
+        "{writes:#?}"
+    );
+    // The script answers as if a filter were there all the time: it is not taken for the new one.
+    assert!(!kinds(&api).contains(&"EnvoyFilter".to_owned()));
+    assert!(kinds(&api).contains(&"AuthorizationPolicy".to_owned()));
+}
+
+#[test]
+fn every_namespace_whose_pods_the_gateway_selects_is_guarded() {
+    let api = cluster();
+    api.seed(gate_service());
+    for object in edge("twin-lab", "edge") {
+        if object["kind"] == "Pod" {
+            api.seed(object);
+        }
+    }
+    let state = leader()
+        .relation(traefik(1, "echo"))
+        .relation(gate(2, "gatekeeper"));
+    let after = config_changed(&api, &state);
+    assert_eq!(
+        status(&after).0,
+        "waiting",
+        "the twin's pod answers nothing"
+    );
+    let guards: Vec<String> = ours(&api)
+        .iter()
+        .filter_map(|name| {
+            Some(
+                name.strip_prefix("AuthorizationPolicy ")?
+                    .split('/')
+                    .next()?
+                    .to_owned(),
+            )
+        })
+        .collect();
+    assert_eq!(guards, ["edge-lab", "twin-lab"]);
+    assert!(routed(&api).is_empty());
+}
+
+#[test]
+fn an_unready_pod_proves_nothing() {
+    let api = cluster();
+    api.seed(gate_service());
+    authorizing(&api);
+    denying(&api);
+    let id = ObjectRef::namespaced("v1", "Pod", "edge-lab", "edge-0");
+    api.edit("kubelet", &id, |pod| {
+        pod["status"]["conditions"][0]["status"] = json!("False");
+    });
+    let state = leader()
+        .relation(traefik(1, "echo"))
+        .relation(gate(2, "gatekeeper"));
+    let after = config_changed(&api, &state);
+    assert_eq!(
+        status(&after),
+        (
+            "waiting".to_owned(),
+            "gateway edge-lab/edge has no ready pod (+1 more)".to_owned()
+        )
+    );
+    assert!(routed(&api).is_empty());
+}
+
+#[test]
+fn an_application_that_answers_the_probe_is_no_proof() {
+    let api = cluster();
+    api.seed(gate_service());
+    answers(&api, PROBE_PATH, 302, "", None);
+    let state = leader()
+        .relation(traefik(1, "echo"))
+        .relation(gate(2, "gatekeeper"));
+    let after = config_changed(&api, &state);
+    assert_eq!(status(&after).0, "waiting");
+    assert!(kinds(&api).contains(&"AuthorizationPolicy".to_owned()));
+    assert!(routed(&api).is_empty());
+}
+
+#[test]
+fn list_routes_tells_how_far_authorization_is() {
+    let (api, after) = guarded();
+    let rows = &action(&api, "list-routes", &json!({"format": "json"}), &after)["routes"];
+    let rows: serde_json::Value = serde_json::from_str(rows).expect("JSON");
+    assert_eq!(
+        (&rows[0]["auth"], &rows[0]["state"]),
+        (&json!("in force"), &json!("served"))
+    );
+}
