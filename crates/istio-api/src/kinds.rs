@@ -61,325 +61,89 @@ pub mod rank {
     pub const WEBHOOK: u8 = 9;
 }
 
-const fn cluster(
-    group: &'static str,
-    versions: &'static [&'static str],
-    kind: &'static str,
-    plural: &'static str,
-    rank: u8,
-) -> Kind {
-    Kind {
-        group,
-        versions,
-        kind,
-        plural,
-        scope: Scope::Cluster,
-        rank,
-    }
+/// One row per line: scope, group, versions (newest first), kind, plural, rank.
+macro_rules! kinds {
+    ($($scope:ident $group:literal [$($version:literal)+] $kind:ident $plural:literal $rank:ident;)+) => {
+        &[$(Kind {
+            group: $group,
+            versions: &[$($version),+],
+            kind: stringify!($kind),
+            plural: $plural,
+            scope: Scope::$scope,
+            rank: rank::$rank,
+        }),+]
+    };
 }
-
-const fn namespaced(
-    group: &'static str,
-    versions: &'static [&'static str],
-    kind: &'static str,
-    plural: &'static str,
-    rank: u8,
-) -> Kind {
-    Kind {
-        group,
-        versions,
-        kind,
-        plural,
-        scope: Scope::Namespaced,
-        rank,
-    }
-}
-
-const V1: &[&str] = &["v1"];
-const V1ALPHA1: &[&str] = &["v1alpha1"];
-const ISTIO_NETWORKING: &[&str] = &["v1", "v1beta1", "v1alpha3"];
-const ISTIO_SECURITY: &[&str] = &["v1", "v1beta1"];
-const ADMISSION: &str = "admissionregistration.k8s.io";
-const RBAC: &str = "rbac.authorization.k8s.io";
-const GATEWAY: &str = "gateway.networking.k8s.io";
-const NETWORKING: &str = "networking.istio.io";
-const SECURITY: &str = "security.istio.io";
 
 /// Every kind that Istio's charts (base, istiod, gateway, default, cni, ztunnel) render and that
 /// the charms write. The kinds to prune are taken from here.
-pub static TABLE: &[Kind] = &[
-    cluster("", V1, "Namespace", "namespaces", rank::NAMESPACE),
-    cluster(
-        "apiextensions.k8s.io",
-        V1,
-        "CustomResourceDefinition",
-        "customresourcedefinitions",
-        rank::CRD,
-    ),
-    namespaced("", V1, "ServiceAccount", "serviceaccounts", rank::RBAC),
-    cluster(RBAC, V1, "ClusterRole", "clusterroles", rank::RBAC),
-    cluster(
-        RBAC,
-        V1,
-        "ClusterRoleBinding",
-        "clusterrolebindings",
-        rank::RBAC,
-    ),
-    namespaced(RBAC, V1, "Role", "roles", rank::RBAC),
-    namespaced(RBAC, V1, "RoleBinding", "rolebindings", rank::RBAC),
-    namespaced("", V1, "ConfigMap", "configmaps", rank::CONFIG),
-    namespaced("", V1, "Secret", "secrets", rank::CONFIG),
-    namespaced("", V1, "ResourceQuota", "resourcequotas", rank::CONFIG),
-    namespaced("", V1, "LimitRange", "limitranges", rank::CONFIG),
-    namespaced("", V1, "Service", "services", rank::SERVICE),
-    namespaced(
-        "discovery.k8s.io",
-        V1,
-        "EndpointSlice",
-        "endpointslices",
-        rank::SERVICE,
-    ),
-    namespaced("apps", V1, "Deployment", "deployments", rank::WORKLOAD),
-    namespaced("apps", V1, "DaemonSet", "daemonsets", rank::WORKLOAD),
-    namespaced("apps", V1, "StatefulSet", "statefulsets", rank::WORKLOAD),
-    namespaced("batch", V1, "Job", "jobs", rank::WORKLOAD),
-    namespaced(
-        "autoscaling",
-        &["v2"],
-        "HorizontalPodAutoscaler",
-        "horizontalpodautoscalers",
-        rank::POLICY,
-    ),
-    namespaced(
-        "policy",
-        V1,
-        "PodDisruptionBudget",
-        "poddisruptionbudgets",
-        rank::POLICY,
-    ),
-    namespaced(
-        "networking.k8s.io",
-        V1,
-        "NetworkPolicy",
-        "networkpolicies",
-        rank::POLICY,
-    ),
-    namespaced(
-        "k8s.cni.cncf.io",
-        V1,
-        "NetworkAttachmentDefinition",
-        "network-attachment-definitions",
-        rank::POLICY,
-    ),
-    namespaced(
-        SECURITY,
-        ISTIO_SECURITY,
-        "PeerAuthentication",
-        "peerauthentications",
-        rank::SECURITY,
-    ),
-    namespaced(
-        SECURITY,
-        ISTIO_SECURITY,
-        "RequestAuthentication",
-        "requestauthentications",
-        rank::SECURITY,
-    ),
-    namespaced(
-        SECURITY,
-        ISTIO_SECURITY,
-        "AuthorizationPolicy",
-        "authorizationpolicies",
-        rank::SECURITY,
-    ),
-    namespaced(
-        NETWORKING,
-        &["v1alpha3"],
-        "EnvoyFilter",
-        "envoyfilters",
-        rank::SECURITY,
-    ),
-    namespaced(
-        NETWORKING,
-        ISTIO_NETWORKING,
-        "DestinationRule",
-        "destinationrules",
-        rank::ROUTE,
-    ),
-    namespaced(
-        NETWORKING,
-        ISTIO_NETWORKING,
-        "Gateway",
-        "gateways",
-        rank::ROUTE,
-    ),
-    namespaced(
-        NETWORKING,
-        ISTIO_NETWORKING,
-        "ServiceEntry",
-        "serviceentries",
-        rank::ROUTE,
-    ),
-    namespaced(
-        NETWORKING,
-        ISTIO_NETWORKING,
-        "Sidecar",
-        "sidecars",
-        rank::ROUTE,
-    ),
-    namespaced(
-        NETWORKING,
-        ISTIO_NETWORKING,
-        "VirtualService",
-        "virtualservices",
-        rank::ROUTE,
-    ),
-    namespaced(
-        NETWORKING,
-        ISTIO_NETWORKING,
-        "WorkloadEntry",
-        "workloadentries",
-        rank::ROUTE,
-    ),
-    namespaced(
-        NETWORKING,
-        ISTIO_NETWORKING,
-        "WorkloadGroup",
-        "workloadgroups",
-        rank::ROUTE,
-    ),
-    namespaced(
-        NETWORKING,
-        &["v1beta1"],
-        "ProxyConfig",
-        "proxyconfigs",
-        rank::ROUTE,
-    ),
-    namespaced(
-        "telemetry.istio.io",
-        &["v1", "v1alpha1"],
-        "Telemetry",
-        "telemetries",
-        rank::ROUTE,
-    ),
-    namespaced(
-        "extensions.istio.io",
-        V1ALPHA1,
-        "WasmPlugin",
-        "wasmplugins",
-        rank::ROUTE,
-    ),
-    namespaced(
-        "extensions.istio.io",
-        V1ALPHA1,
-        "TrafficExtension",
-        "trafficextensions",
-        rank::ROUTE,
-    ),
-    cluster(
-        GATEWAY,
-        &["v1", "v1beta1"],
-        "GatewayClass",
-        "gatewayclasses",
-        rank::SECURITY,
-    ),
-    namespaced(
-        GATEWAY,
-        &["v1", "v1beta1"],
-        "Gateway",
-        "gateways",
-        rank::ROUTE,
-    ),
-    namespaced(
-        GATEWAY,
-        &["v1", "v1beta1"],
-        "HTTPRoute",
-        "httproutes",
-        rank::ROUTE,
-    ),
-    namespaced(GATEWAY, V1, "GRPCRoute", "grpcroutes", rank::ROUTE),
-    namespaced(
-        GATEWAY,
-        &["v1", "v1alpha3", "v1alpha2"],
-        "TLSRoute",
-        "tlsroutes",
-        rank::ROUTE,
-    ),
-    namespaced(
-        GATEWAY,
-        &["v1", "v1alpha2"],
-        "TCPRoute",
-        "tcproutes",
-        rank::ROUTE,
-    ),
-    namespaced(
-        GATEWAY,
-        &["v1", "v1beta1"],
-        "ReferenceGrant",
-        "referencegrants",
-        rank::SECURITY,
-    ),
-    namespaced(
-        GATEWAY,
-        &["v1", "v1alpha3"],
-        "BackendTLSPolicy",
-        "backendtlspolicies",
-        rank::SECURITY,
-    ),
-    cluster(
-        ADMISSION,
-        &["v1", "v1beta1"],
-        "ValidatingAdmissionPolicy",
-        "validatingadmissionpolicies",
-        rank::WEBHOOK,
-    ),
-    cluster(
-        ADMISSION,
-        &["v1", "v1beta1"],
-        "ValidatingAdmissionPolicyBinding",
-        "validatingadmissionpolicybindings",
-        rank::WEBHOOK,
-    ),
-    cluster(
-        ADMISSION,
-        V1,
-        "MutatingWebhookConfiguration",
-        "mutatingwebhookconfigurations",
-        rank::WEBHOOK,
-    ),
-    cluster(
-        ADMISSION,
-        V1,
-        "ValidatingWebhookConfiguration",
-        "validatingwebhookconfigurations",
-        rank::WEBHOOK,
-    ),
-];
+pub static TABLE: &[Kind] = kinds! {
+    Cluster    "" ["v1"] Namespace "namespaces" NAMESPACE;
+    Cluster    "apiextensions.k8s.io" ["v1"] CustomResourceDefinition "customresourcedefinitions" CRD;
+    Namespaced "" ["v1"] ServiceAccount "serviceaccounts" RBAC;
+    Cluster    "rbac.authorization.k8s.io" ["v1"] ClusterRole "clusterroles" RBAC;
+    Cluster    "rbac.authorization.k8s.io" ["v1"] ClusterRoleBinding "clusterrolebindings" RBAC;
+    Namespaced "rbac.authorization.k8s.io" ["v1"] Role "roles" RBAC;
+    Namespaced "rbac.authorization.k8s.io" ["v1"] RoleBinding "rolebindings" RBAC;
+    Namespaced "" ["v1"] ConfigMap "configmaps" CONFIG;
+    Namespaced "" ["v1"] Secret "secrets" CONFIG;
+    Namespaced "" ["v1"] ResourceQuota "resourcequotas" CONFIG;
+    Namespaced "" ["v1"] LimitRange "limitranges" CONFIG;
+    Namespaced "" ["v1"] Service "services" SERVICE;
+    Namespaced "discovery.k8s.io" ["v1"] EndpointSlice "endpointslices" SERVICE;
+    Namespaced "apps" ["v1"] Deployment "deployments" WORKLOAD;
+    Namespaced "apps" ["v1"] DaemonSet "daemonsets" WORKLOAD;
+    Namespaced "apps" ["v1"] StatefulSet "statefulsets" WORKLOAD;
+    Namespaced "batch" ["v1"] Job "jobs" WORKLOAD;
+    Namespaced "autoscaling" ["v2"] HorizontalPodAutoscaler "horizontalpodautoscalers" POLICY;
+    Namespaced "policy" ["v1"] PodDisruptionBudget "poddisruptionbudgets" POLICY;
+    Namespaced "networking.k8s.io" ["v1"] NetworkPolicy "networkpolicies" POLICY;
+    Namespaced "k8s.cni.cncf.io" ["v1"] NetworkAttachmentDefinition "network-attachment-definitions" POLICY;
+    Namespaced "security.istio.io" ["v1" "v1beta1"] PeerAuthentication "peerauthentications" SECURITY;
+    Namespaced "security.istio.io" ["v1" "v1beta1"] RequestAuthentication "requestauthentications" SECURITY;
+    Namespaced "security.istio.io" ["v1" "v1beta1"] AuthorizationPolicy "authorizationpolicies" SECURITY;
+    Namespaced "networking.istio.io" ["v1alpha3"] EnvoyFilter "envoyfilters" SECURITY;
+    Namespaced "networking.istio.io" ["v1" "v1beta1" "v1alpha3"] DestinationRule "destinationrules" ROUTE;
+    Namespaced "networking.istio.io" ["v1" "v1beta1" "v1alpha3"] Gateway "gateways" ROUTE;
+    Namespaced "networking.istio.io" ["v1" "v1beta1" "v1alpha3"] ServiceEntry "serviceentries" ROUTE;
+    Namespaced "networking.istio.io" ["v1" "v1beta1" "v1alpha3"] Sidecar "sidecars" ROUTE;
+    Namespaced "networking.istio.io" ["v1" "v1beta1" "v1alpha3"] VirtualService "virtualservices" ROUTE;
+    Namespaced "networking.istio.io" ["v1" "v1beta1" "v1alpha3"] WorkloadEntry "workloadentries" ROUTE;
+    Namespaced "networking.istio.io" ["v1" "v1beta1" "v1alpha3"] WorkloadGroup "workloadgroups" ROUTE;
+    Namespaced "networking.istio.io" ["v1beta1"] ProxyConfig "proxyconfigs" ROUTE;
+    Namespaced "telemetry.istio.io" ["v1" "v1alpha1"] Telemetry "telemetries" ROUTE;
+    Namespaced "extensions.istio.io" ["v1alpha1"] WasmPlugin "wasmplugins" ROUTE;
+    Namespaced "extensions.istio.io" ["v1alpha1"] TrafficExtension "trafficextensions" ROUTE;
+    Cluster    "gateway.networking.k8s.io" ["v1" "v1beta1"] GatewayClass "gatewayclasses" SECURITY;
+    Namespaced "gateway.networking.k8s.io" ["v1" "v1beta1"] ReferenceGrant "referencegrants" SECURITY;
+    Namespaced "gateway.networking.k8s.io" ["v1" "v1alpha3"] BackendTLSPolicy "backendtlspolicies" SECURITY;
+    Namespaced "gateway.networking.k8s.io" ["v1" "v1beta1"] Gateway "gateways" ROUTE;
+    Namespaced "gateway.networking.k8s.io" ["v1" "v1beta1"] HTTPRoute "httproutes" ROUTE;
+    Namespaced "gateway.networking.k8s.io" ["v1"] GRPCRoute "grpcroutes" ROUTE;
+    Namespaced "gateway.networking.k8s.io" ["v1" "v1alpha3" "v1alpha2"] TLSRoute "tlsroutes" ROUTE;
+    Namespaced "gateway.networking.k8s.io" ["v1" "v1alpha2"] TCPRoute "tcproutes" ROUTE;
+    Cluster    "admissionregistration.k8s.io" ["v1" "v1beta1"]
+        ValidatingAdmissionPolicy "validatingadmissionpolicies" WEBHOOK;
+    Cluster    "admissionregistration.k8s.io" ["v1" "v1beta1"]
+        ValidatingAdmissionPolicyBinding "validatingadmissionpolicybindings" WEBHOOK;
+    Cluster    "admissionregistration.k8s.io" ["v1"]
+        MutatingWebhookConfiguration "mutatingwebhookconfigurations" WEBHOOK;
+    Cluster    "admissionregistration.k8s.io" ["v1"]
+        ValidatingWebhookConfiguration "validatingwebhookconfigurations" WEBHOOK;
+};
 
 /// Kinds that are only ever read. Never written, never pruned.
-pub static READ_ONLY: &[Kind] = &[
-    namespaced("", V1, "Pod", "pods", rank::WORKLOAD),
-    cluster("", V1, "Node", "nodes", rank::WORKLOAD),
-    namespaced("", V1, "Event", "events", rank::WORKLOAD),
-    namespaced("", V1, "Endpoints", "endpoints", rank::SERVICE),
-    namespaced("apps", V1, "ReplicaSet", "replicasets", rank::WORKLOAD),
-    namespaced("coordination.k8s.io", V1, "Lease", "leases", rank::CONFIG),
-    namespaced("networking.k8s.io", V1, "Ingress", "ingresses", rank::ROUTE),
-    cluster(
-        "networking.k8s.io",
-        V1,
-        "IngressClass",
-        "ingressclasses",
-        rank::ROUTE,
-    ),
-    namespaced(
-        "install.istio.io",
-        &["v1alpha1"],
-        "IstioOperator",
-        "istiooperators",
-        rank::ROUTE,
-    ),
-];
+pub static READ_ONLY: &[Kind] = kinds! {
+    Namespaced "" ["v1"] Pod "pods" WORKLOAD;
+    Cluster    "" ["v1"] Node "nodes" WORKLOAD;
+    Namespaced "" ["v1"] Event "events" WORKLOAD;
+    Namespaced "" ["v1"] Endpoints "endpoints" SERVICE;
+    Namespaced "apps" ["v1"] ReplicaSet "replicasets" WORKLOAD;
+    Namespaced "coordination.k8s.io" ["v1"] Lease "leases" CONFIG;
+    Namespaced "networking.k8s.io" ["v1"] Ingress "ingresses" ROUTE;
+    Cluster    "networking.k8s.io" ["v1"] IngressClass "ingressclasses" ROUTE;
+    Namespaced "install.istio.io" ["v1alpha1"] IstioOperator "istiooperators" ROUTE;
+};
 
 /// The row of a kind, in [`TABLE`] or [`READ_ONLY`].
 pub fn lookup(group: &str, kind: &str) -> Option<&'static Kind> {
@@ -531,14 +295,17 @@ mod tests {
         let order = [
             ("", "Namespace"),
             ("apiextensions.k8s.io", "CustomResourceDefinition"),
-            (RBAC, "ClusterRole"),
+            ("rbac.authorization.k8s.io", "ClusterRole"),
             ("", "ConfigMap"),
             ("", "Service"),
             ("apps", "Deployment"),
             ("autoscaling", "HorizontalPodAutoscaler"),
-            (SECURITY, "AuthorizationPolicy"),
-            (NETWORKING, "VirtualService"),
-            (ADMISSION, "MutatingWebhookConfiguration"),
+            ("security.istio.io", "AuthorizationPolicy"),
+            ("networking.istio.io", "VirtualService"),
+            (
+                "admissionregistration.k8s.io",
+                "MutatingWebhookConfiguration",
+            ),
         ];
         for (rank, (group, kind)) in (0u8..).zip(order) {
             assert_eq!(rank_of(group, kind), rank, "{kind}");
@@ -578,7 +345,7 @@ mod tests {
             "/apis/apps/v1/namespaces/lab/deployments",
         );
         check(
-            RBAC,
+            "rbac.authorization.k8s.io",
             "ClusterRole",
             "v1",
             Some("ignored"),

@@ -114,6 +114,11 @@ impl Engine {
                     });
                     continue;
                 }
+                Verdict::Terminating => {
+                    return Err(Error::Terminating {
+                        object: Box::new(id),
+                    });
+                }
                 Verdict::Create => false,
                 Verdict::Change { fields: _, adopt } => adopt,
             };

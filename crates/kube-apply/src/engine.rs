@@ -3,8 +3,8 @@
 //! # Requests
 //! * `observe`: one per query (one more per 500 listed objects), plus one for discovery, which is read
 //!   once per engine.
-//! * `plan` and a no-op `apply`: one list per served kind of the kind table (24 on a cluster
-//!   without Istio, about 45 with Istio and Gateway API), one read per desired object that does not
+//! * `plan` and a no-op `apply`: one list per served kind of the kind table (about 23 on a
+//!   cluster without Istio, 46 with Istio and Gateway API), one read per desired object that does not
 //!   carry our labels (Namespaces, foreign objects), six at a time. No writes.
 //! * `apply` also sends one patch per object that differs (two if a person's edit is overruled), one
 //!   read per polled object and poll of a gate, and one delete per pruned object.

@@ -67,6 +67,8 @@ pub(crate) enum Verdict {
     Change { fields: Vec<FieldDiff>, adopt: bool },
     /// It is as desired.
     Keep,
+    /// It is being deleted: it cannot be written, and will have to be created again.
+    Terminating,
     /// It is somebody else's.
     Conflict { owner: String },
 }
@@ -81,6 +83,9 @@ pub(crate) fn verdict(prepared: &Object, live: Option<&Object>, inventory: &Inve
     }
     if let Some(owner) = inventory.foreign_owner(live) {
         return Verdict::Conflict { owner };
+    }
+    if live.is_terminating() {
+        return Verdict::Terminating;
     }
     let adopt = !inventory.owns(live);
     // Definitions are too large to read in each hook: the hash in their metadata stands for them.
@@ -158,7 +163,7 @@ pub fn plan(set: &ObjectsSet, live: &Observed) -> Plan {
                 live.find(&id),
                 &set.inventory,
             ) {
-                Verdict::Create => plan.create.push(id),
+                Verdict::Create | Verdict::Terminating => plan.create.push(id),
                 Verdict::Change { fields, adopt: _ } => {
                     plan.change.push(Change { object: id, fields });
                 }

@@ -360,6 +360,21 @@ async fn a_missing_namespace_or_kind_is_named() {
 }
 
 #[tokio::test]
+async fn an_object_that_is_being_deleted_is_waited_for() {
+    let fake = lab();
+    let engine = fake.engine();
+    let wanted = set(vec![Stage::new("all", vec![config_map("istio", "1")])]);
+    apply(&engine, &wanted).await;
+    let id = config_map("istio", "").id();
+    fake.edit("kubectl", &id, |live| {
+        live["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    });
+    let error = engine.apply(&wanted).await.expect_err("being deleted");
+    assert!(error.is_transient(), "{error}");
+    assert_eq!(engine.plan(&wanted).await.expect("a plan").create, [id]);
+}
+
+#[tokio::test]
 async fn a_run_that_was_cut_off_is_completed_by_the_next() {
     for writes in 0..8 {
         let fake = FakeApi::new();
