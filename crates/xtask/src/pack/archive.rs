@@ -44,7 +44,7 @@ pub(super) fn write(mut entries: Vec<Entry>) -> Result<Vec<u8>> {
     for entry in entries {
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Deflated)
-            .compression_level(Some(9))
+            .compression_level(Some(6))
             // The first moment a zip file can name.
             .last_modified_time(DateTime::default())
             .unix_permissions(entry.mode);

@@ -212,3 +212,72 @@ fn version(workspace: &Workspace, version: &str) -> String {
         Err(_) => version.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MESHY: &str = "\
+name: meshy
+type: charm
+summary: A mesh.
+description: A mesh for tests.
+platforms:
+  ubuntu@24.04:amd64:
+  ubuntu@24.04:arm64:
+parts:
+  charm: {plugin: nil}
+config:
+  options:
+    hub: {type: string, description: Where images are.}
+";
+
+    #[test]
+    fn a_packed_charm_is_fit_to_deploy_and_the_same_each_time() {
+        let root = tempfile::tempdir().unwrap();
+        let file = |name: &str, bytes: &[u8]| {
+            let path = root.path().join(name);
+            fs::write(&path, bytes).unwrap();
+            path
+        };
+        file("LICENSE", b"free\n");
+        file("charmcraft.yaml", MESHY.as_bytes());
+        let program = file("meshy", &elf::sample(1, b"\0GLIBC_2.34\0"));
+        let charm = Source {
+            name: "meshy".to_owned(),
+            package: "meshy".to_owned(),
+            binary: "meshy".to_owned(),
+            version: "0.1.0".to_owned(),
+            folder: root.path().to_path_buf(),
+        };
+        let workspace = Workspace::at(root.path());
+        let (name, bytes) = assemble(&workspace, &charm, &program).unwrap();
+        assert_eq!(
+            name,
+            format!("meshy_ubuntu-24.04-{}.charm", architecture().unwrap())
+        );
+        verify::verify(&bytes, GLIBC).unwrap();
+        assert_eq!(
+            assemble(&workspace, &charm, &program).unwrap(),
+            (name, bytes)
+        );
+    }
+
+    #[test]
+    fn a_description_is_found_in_the_packages_folder_and_below() {
+        let root = tempfile::tempdir().unwrap();
+        for folder in ["one", "two"] {
+            fs::create_dir(root.path().join(folder)).unwrap();
+            fs::write(root.path().join(folder).join("charmcraft.yaml"), "").unwrap();
+        }
+        fs::create_dir(root.path().join("three")).unwrap();
+        let names = |found: Vec<PathBuf>| -> Vec<PathBuf> {
+            let below = |path: &PathBuf| path.strip_prefix(root.path()).unwrap().to_path_buf();
+            found.iter().map(below).collect()
+        };
+        let found = names(charm_folders(root.path()));
+        assert_eq!(found, [PathBuf::from("one"), PathBuf::from("two")]);
+        let found = names(charm_folders(&root.path().join("one")));
+        assert_eq!(found, [PathBuf::from("one")]);
+    }
+}
