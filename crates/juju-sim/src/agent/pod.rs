@@ -52,8 +52,8 @@ pub(super) fn in_pod(
     (wrapped, Some(stdin))
 }
 
-/// Whether this process may give the charm mounts of its own (root with the right to mount); asked
-/// once per model and process.
+/// Whether the charm can get mounts of its own: root with the right to mount, and a model that the
+/// mount on `/run` does not hide. Asked once per model and process.
 pub(super) fn private_mounts(model: &mut Model, dir: &Path) -> bool {
     if let Some(known) = model.namespaces {
         return known;
@@ -75,6 +75,7 @@ pub(super) fn private_mounts(model: &mut Model, dir: &Path) -> bool {
         limit: Duration::from_secs(10),
     };
     let possible = rustix::process::geteuid().is_root()
+        && !dir.starts_with("/run")
         && process::run(spec, |_, _| {}, |_, _| {}).is_ok_and(|ran| ran.end == End::Exit(0));
     model.namespaces = Some(possible);
     possible

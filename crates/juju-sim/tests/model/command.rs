@@ -1,6 +1,7 @@
 //! The `juju` command as a process, and what happens when it is killed.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Child;
@@ -25,12 +26,16 @@ impl Shell {
         shell
     }
 
+    fn command(&self, args: &[&str]) -> Command {
+        self.program(Path::new(env!("CARGO_BIN_EXE_juju")), args)
+    }
+
     #[expect(
         clippy::disallowed_methods,
         reason = "the command is the thing under test"
     )]
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_juju"));
+    fn program(&self, program: &Path, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(args)
             .env_clear()
@@ -205,6 +210,54 @@ fn a_failed_action_is_printed_and_fails_the_command() {
     let (code, stdout, stderr) = juju.run(&["run", "meshy/0", "nothing"]);
     assert_eq!((code, stdout.as_str()), (1, ""));
     assert!(stderr.contains("(not found)"), "{stderr}");
+}
+
+#[test]
+fn a_packed_charm_runs_with_the_exec_bit_it_was_packed_with() {
+    let juju = Shell::new();
+    let file = fs::File::create(juju.root.path().join("meshy_amd64.charm")).unwrap();
+    let mut zip = zip::ZipWriter::new(file);
+    for (name, mode, text) in [
+        (
+            "metadata.yaml",
+            0o644,
+            "name: meshy\nsummary: s\ndescription: d\n",
+        ),
+        (
+            "manifest.yaml",
+            0o644,
+            "bases: [{name: ubuntu, channel: \"22.04\"}]\n",
+        ),
+        ("dispatch", 0o755, "#!/bin/sh\nstatus-set active packed\n"),
+    ] {
+        let options = zip::write::SimpleFileOptions::default().unix_permissions(mode);
+        zip.start_file(name, options).unwrap();
+        zip.write_all(text.as_bytes()).unwrap();
+    }
+    zip.finish().unwrap();
+    juju.ok(&["deploy", "./meshy_amd64.charm", "packed"]);
+    let status = juju.json(&["status", "--format", "json"]);
+    let app = &status["applications"]["packed"];
+    assert_eq!(app["base"]["channel"], "22.04");
+    assert_eq!(app["application-status"]["message"], "packed");
+}
+
+#[test]
+fn a_program_built_on_the_library_is_its_own_hook_tools() {
+    let juju = Shell::new();
+    let alone = juju.root.path().join("alone");
+    fs::copy(env!("CARGO_BIN_EXE_juju"), &alone).unwrap();
+    juju.charm("meshy", "", "status-set active $(is-leader)");
+    juju.ok(&["deploy", "./meshy"]);
+    let out = juju
+        .program(&alone, &["status", "--format", "json"])
+        .output()
+        .unwrap();
+    let status: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(
+        status["applications"]["meshy"]["application-status"]["message"],
+        "True"
+    );
 }
 
 #[test]
