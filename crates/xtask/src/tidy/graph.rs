@@ -187,8 +187,9 @@ fn own_versions(path: &str, text: &str) -> Vec<String> {
             name.trim_end_matches(']').clone_into(&mut section);
             continue;
         }
-        // A crate that needs its own test features names itself by path.
-        let shared = line.contains("workspace = true") || line.contains("path = \".\"");
+        // A path names a crate of the workspace, for a feature choice that the table cannot express.
+        let by_path = line.contains("path = \"") && !line.contains("version");
+        let shared = line.contains("workspace = true") || by_path;
         if section.ends_with("dependencies")
             && line.contains('=')
             && !line.starts_with('#')
