@@ -176,8 +176,6 @@ pub(crate) struct Uniter {
     pub(crate) queued: Option<Hook>,
     /// The hook that is running now; still set after a crash of the simulator.
     pub(crate) running: Option<Hook>,
-    /// Process group and start time of that hook's process, for cleaning up after a crash.
-    pub(crate) process: Option<(i32, u64)>,
     /// The failed hook the unit waits on.
     pub(crate) error: Option<HookError>,
     /// When update-status ran last, or the agent became idle first.

@@ -33,7 +33,6 @@ pub(crate) fn done(state: &mut State, unit: &str, hook: &Hook) {
         return;
     };
     u.running = None;
-    u.process = None;
     if u.queued.as_ref() == Some(hook) {
         u.queued = None;
     }

@@ -9,6 +9,9 @@ use crate::state::State;
 use crate::state::Task;
 use crate::state::TaskKind;
 
+/// The variable that leads tools to their agent; its value belongs to one unit of one model.
+pub(crate) const SOCKET_VARIABLE: &str = "JUJU_AGENT_SOCKET_ADDRESS";
+
 /// What the variables are made of.
 #[derive(Debug)]
 pub(crate) struct Facts<'a> {
@@ -53,7 +56,7 @@ pub(crate) fn variables(facts: &Facts<'_>) -> BTreeMap<String, String> {
     set("JUJU_CHARM_DIR", &charm_dir);
     set("CHARM_DIR", &charm_dir);
     set("JUJU_CONTEXT_ID", facts.context_id);
-    set("JUJU_AGENT_SOCKET_ADDRESS", facts.socket);
+    set(SOCKET_VARIABLE, facts.socket);
     set("JUJU_AGENT_SOCKET_NETWORK", "unix");
     set("JUJU_VERSION", facts.juju_version);
     set("JUJU_API_ADDRESSES", "10.152.183.2:17070");

@@ -99,7 +99,6 @@ pub(super) fn conclude(
     let logger = "juju.worker.uniter.operation";
     if let Some(u) = model.state.unit_mut(unit) {
         u.uniter.running = None;
-        u.uniter.process = None;
     }
     if let Hook::Task(_) = hook {
         let text = format!("ran {label:?} action (via {how})");

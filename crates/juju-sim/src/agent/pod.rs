@@ -76,7 +76,7 @@ pub(super) fn private_mounts(model: &mut Model, dir: &Path) -> bool {
     };
     let possible = rustix::process::geteuid().is_root()
         && !dir.starts_with("/run")
-        && process::run(spec, |_, _| {}, |_, _| {}).is_ok_and(|ran| ran.end == End::Exit(0));
+        && process::run(spec, |_, _| {}).is_ok_and(|ran| ran.end == End::Exit(0));
     model.namespaces = Some(possible);
     possible
 }

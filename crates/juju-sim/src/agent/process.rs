@@ -76,18 +76,12 @@ pub(crate) struct Ran {
     pub(crate) peak_rss_kib: u64,
 }
 
-/// Runs a process to its end. `started` gets the process group and its start time; `line` every
-/// line of output, without line end.
-pub(crate) fn run(
-    spec: Spec<'_>,
-    started: impl FnOnce(i32, u64),
-    mut line: impl FnMut(Stream, &[u8]),
-) -> std::io::Result<Ran> {
+/// Runs a process to its end; `line` gets every line of output, without line end.
+pub(crate) fn run(spec: Spec<'_>, mut line: impl FnMut(Stream, &[u8])) -> std::io::Result<Ran> {
     let begun = Instant::now();
     let mut command = command(&spec);
     let mut child = command.spawn()?;
     let pid = i32::try_from(child.id()).unwrap_or(0);
-    started(pid, start_time(pid).unwrap_or(0));
     if let (Some(text), Some(mut pipe)) = (spec.stdin, child.stdin.take()) {
         thread::spawn(move || pipe.write_all(text.as_bytes()));
     }
@@ -139,11 +133,43 @@ pub(crate) fn run(
     })
 }
 
-/// Ends a process group left over by a killed simulator, if it is still the one that was started.
-pub(crate) fn kill_leftover(pid: i32, started: u64) {
-    if started != 0 && start_time(pid) == Some(started) {
-        kill_group(pid);
+/// Ends the processes a killed simulator left behind: those with `variable` in their environment.
+///
+/// The environment tells them apart without any record made after the start, which a kill could
+/// prevent, and finds what the charm started as well.
+pub(crate) fn kill_leftovers(variable: &str) {
+    // A process may be starting another one while it is looked at.
+    for _ in 0..10 {
+        let found = with_variable(variable);
+        if found.is_empty() {
+            return;
+        }
+        for pid in found {
+            // It may have ended by itself.
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
     }
+}
+
+/// Processes other than this one with `variable`, as `NAME=value`, in their environment.
+fn with_variable(variable: &str) -> Vec<Pid> {
+    let own = rustix::process::getpid();
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| {
+            let pid = entry
+                .file_name()
+                .to_str()?
+                .parse()
+                .ok()
+                .and_then(Pid::from_raw)?;
+            let environment = fs::read(entry.path().join("environ")).ok()?;
+            let found = environment
+                .split(|b| *b == 0)
+                .any(|v| v == variable.as_bytes());
+            (found && pid != own).then_some(pid)
+        })
+        .collect()
 }
 
 #[expect(
@@ -204,12 +230,4 @@ fn peak_rss(pid: i32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix("kB")?.trim().parse().ok()
-}
-
-/// Start time of a process in clock ticks since boot, which tells it from a later one of the same
-/// number.
-fn start_time(pid: i32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(19)?.parse().ok()
 }

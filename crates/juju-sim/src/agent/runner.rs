@@ -219,11 +219,7 @@ fn execute(
     let (program, how) = files::program(&charm_dir, hook, task);
     let namespaced = matches!(credentials, Ok(Some(_))) && pod::private_mounts(model, &charm_dir);
     let limit = model.options.hook_limit;
-    let socket = format!(
-        "@/{}/{}.socket",
-        &model.state.uuid[..13],
-        crate::model::tag(unit)
-    );
+    let socket = model.socket(unit);
     let env = environment::variables(&environment::Facts {
         state: &model.state,
         unit,
@@ -280,16 +276,7 @@ fn execute(
     let shared = Mutex::new(hook_run);
     let lock = || shared.lock().unwrap_or_else(PoisonError::into_inner);
     let ran = server::serve(&socket, &shared, || {
-        let started = |pid, time| {
-            let mut run = lock();
-            let name = run.unit.clone();
-            if let Some(u) = run.model.state.unit_mut(&name) {
-                u.uniter.process = Some((pid, time));
-            }
-            // Without this the clean-up after a kill would miss the process; nothing else breaks.
-            let _ = run.model.save();
-        };
-        process::run(spec, started, |stream, line| {
+        process::run(spec, |stream, line| {
             let text = String::from_utf8_lossy(line);
             let (level, sink) = match stream {
                 Stream::Out => (Level::Debug, &mut finished.out),

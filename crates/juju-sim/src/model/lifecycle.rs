@@ -7,6 +7,7 @@ use super::ModelError;
 use super::refuse;
 use super::tag;
 use crate::agent::commit::reap_relations;
+use crate::agent::environment::SOCKET_VARIABLE;
 use crate::agent::process;
 use crate::hook::Hook;
 use crate::state::Life;
@@ -188,13 +189,9 @@ impl Model {
             let Some(unit) = self.state.unit_mut(&name) else {
                 continue;
             };
-            let process = unit.uniter.process.take();
             let Some(hook) = unit.uniter.running.take() else {
                 continue;
             };
-            if let Some((pid, started)) = process {
-                process::kill_leftover(pid, started);
-            }
             match hook {
                 Hook::Task(id) => {
                     if let Some(task) = self.state.tasks.get_mut(&id) {
@@ -210,6 +207,7 @@ impl Model {
                 }
             }
             let logger = "juju.worker.uniter";
+            process::kill_leftovers(&format!("{SOCKET_VARIABLE}={}", self.socket(&name)));
             self.log(
                 &name,
                 super::Level::Info,

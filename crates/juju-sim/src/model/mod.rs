@@ -367,6 +367,11 @@ impl Model {
         self.store.dir().join("agents").join(tag(unit))
     }
 
+    /// Abstract address of a unit agent's socket, short enough for the kernel's 108 bytes.
+    pub(crate) fn socket(&self, unit: &str) -> String {
+        format!("@/{}/{}.socket", &self.state.uuid[..13], tag(unit))
+    }
+
     pub(crate) fn save(&self) -> Result<(), ModelError> {
         Ok(self.store.save(&self.state)?)
     }
