@@ -1,5 +1,12 @@
 //! The engine against a real kube-apiserver and etcd: what a fake can only claim.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "helpers of tests are tests"
+)]
+
 mod common;
 
 use std::path::Path;
@@ -47,7 +54,7 @@ impl<'a> Lab<'a> {
         };
         ObjectsSet {
             inventory,
-            wait: Duration::from_secs(60),
+            wait: Duration::from_mins(1),
             ..common::set(stages)
         }
     }
@@ -538,14 +545,8 @@ fn authority(kubeconfig: &Path) -> Vec<u8> {
     let text = std::fs::read(kubeconfig).expect("a kubeconfig");
     let config: Value = serde_json::from_slice(&text).expect("JSON");
     let cluster = &config["clusters"][0]["cluster"];
-    match cluster.get("certificate-authority") {
-        Some(path) => std::fs::read(path.as_str().expect("a path")).expect("a certificate"),
-        None => {
-            let data = cluster["certificate-authority-data"].clone();
-            let decoded: k8s_openapi::ByteString = serde_json::from_value(data).expect("base64");
-            decoded.0
-        }
-    }
+    let path = cluster["certificate-authority"].as_str().expect("a path");
+    std::fs::read(path).expect("a certificate")
 }
 
 /// The API server's process: killed, and started again as it was.

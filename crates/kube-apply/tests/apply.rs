@@ -1,5 +1,7 @@
 //! The engine against the fake API server: order, gates, pruning, conflicts, and doing nothing.
 
+#![allow(clippy::expect_used, reason = "helpers of tests are tests")]
+
 mod common;
 
 use std::time::Duration;
@@ -202,7 +204,7 @@ async fn a_controllers_field_is_not_fought_over() {
     apply(&engine, &wanted).await;
     let id = webhook("validator", "").id();
     fake.edit("pilot-discovery", &id, |live| {
-        live["webhooks"][0]["failurePolicy"] = "Fail".into()
+        live["webhooks"][0]["failurePolicy"] = "Fail".into();
     });
     let conflict = Conflict {
         object: id.clone(),
@@ -226,7 +228,7 @@ async fn a_persons_edit_is_overruled() {
     apply(&engine, &wanted).await;
     let id = config_map("istio", "").id();
     fake.edit("kubectl-edit", &id, |live| {
-        live["data"]["key"] = "theirs".into()
+        live["data"]["key"] = "theirs".into();
     });
     assert_eq!(
         names(&apply(&engine, &wanted).await.written),
@@ -418,7 +420,7 @@ async fn adopted_objects_are_ours_and_disowned_ones_are_not() {
     let ids = [config_map("istio", "").id()];
     fake.seed(config_map("istio", "theirs").into_value());
     fake.edit("lightkube", &ids[0], |live| {
-        live["data"]["key"] = "theirs too".into()
+        live["data"]["key"] = "theirs too".into();
     });
     assert_eq!(
         engine.adopt(&inventory(), &ids).await.expect("adopted"),

@@ -1,5 +1,7 @@
 //! Properties of plan and apply over arbitrary sets.
 
+#![allow(clippy::expect_used, reason = "helpers of tests are tests")]
+
 mod common;
 
 use common::{account, config_map, deployment, inventory, service, set, webhook};
