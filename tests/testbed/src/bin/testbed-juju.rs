@@ -27,7 +27,9 @@ fn main() -> ExitCode {
 }
 
 fn cloud() -> Result<Arc<dyn Cloud>> {
-    let named = std::env::var("KUBECONFIG").ok().filter(|path| !path.is_empty());
+    let named = std::env::var("KUBECONFIG")
+        .ok()
+        .filter(|path| !path.is_empty());
     let kubeconfig = match named {
         Some(path) => Some(PathBuf::from(path)),
         None => Node::kept()?.map(|node| node.kubeconfig()),

@@ -10,6 +10,7 @@ mod dns;
 mod reap;
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{self, Child, ChildStdin, Stdio};
@@ -103,7 +104,7 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Node {
     dir: PathBuf,
-    /// Absent for a node that is kept.
+    /// The supervisor, and the pipe that ties it to this process; absent for a node that is kept.
     owner: Option<(Child, ChildStdin)>,
 }
 
@@ -138,18 +139,20 @@ impl Node {
         for istio in &options.istio {
             images.extend(image::istio(&built, *istio)?);
         }
-        say("waiting for the machine's only node to be free");
-        let lock = reap::lock()?;
+        let lock = reap::lock(say)?;
         reap::leftovers()?;
         say("starting the node");
-        let mut node = Self::spawn(options, &built, lock)?;
+        let mut node = Self::spawn(&built, lock)?;
         node.start(&images, say)
             .with_context(|| daemons::log_tails(&node.dir))
-            .inspect_err(|_| drop(node.end_or_down()))?;
+            .inspect_err(|_| drop(node.end()))?;
+        if options.keep {
+            node.keep()?;
+        }
         Ok(node)
     }
 
-    fn spawn(options: &Options, built: &Built, lock: fs::File) -> Result<Self> {
+    fn spawn(built: &Built, lock: fs::File) -> Result<Self> {
         let dir = paths::root().join(format!("run/node-{}", process::id()));
         fs::create_dir_all(&dir)?;
         config::write(&dir, built)?;
@@ -159,7 +162,6 @@ impl Node {
             .args(["-c", include_str!("supervise.sh"), reap::SUPERVISOR])
             .env("TB_RUN", &dir)
             .env("TB_LAST_LOGS", last_logs())
-            .env("TB_KEEP", if options.keep { "1" } else { "0" })
             .env("TB_ADDRESS", ADDRESS)
             .env("TB_GATEWAY", GATEWAY)
             .env("TB_CGROUP", CGROUP)
@@ -179,7 +181,7 @@ impl Node {
             .context("the supervisor has no standard input")?;
         Ok(Self {
             dir,
-            owner: (!options.keep).then_some((child, tie)),
+            owner: Some((child, tie)),
         })
     }
 
@@ -209,6 +211,15 @@ impl Node {
         })?;
         api.wait_deployment("kube-system", "coredns", LIMIT)?;
         say("DNS ready");
+        Ok(())
+    }
+
+    /// Gives the node up: from here on it lives until [`down`].
+    fn keep(&mut self) -> Result<()> {
+        if let Some((_, mut tie)) = self.owner.take() {
+            fs::write(self.dir.join(reap::KEPT), "")?;
+            writeln!(tie, "keep").context("the node ended just now")?;
+        }
         Ok(())
     }
 
@@ -255,10 +266,6 @@ impl Node {
 
     /// Ends the node; returns when nothing is left of it.
     pub fn down(mut self) -> Result<()> {
-        self.end_or_down()
-    }
-
-    fn end_or_down(&mut self) -> Result<()> {
         match self.owner {
             Some(_) => self.end(),
             None => down(),

@@ -12,6 +12,8 @@ use crate::{paths, run};
 
 /// Machine-wide, because links, routes and cgroups are. Holds the directory of the living node.
 const LOCK: &str = "/run/lock/testbed-node";
+/// A file in the directory of a node that lives without an owner.
+pub(super) const KEPT: &str = "kept";
 /// The supervisor's name in the process list.
 pub(super) const SUPERVISOR: &str = "testbed-node-supervisor";
 
@@ -25,9 +27,22 @@ fn open() -> Result<File> {
         .with_context(|| format!("cannot open {LOCK}"))
 }
 
-/// Waits until no node lives. The lock is held by every process that holds the file.
-pub(super) fn lock() -> Result<File> {
+/// Waits until no node lives, unless it is one that nobody will end. The lock is held by every
+/// process that holds the file.
+pub(super) fn lock(say: &mut dyn FnMut(&str)) -> Result<File> {
     let file = open()?;
+    if let Some(dir) = current()? {
+        if dir.join(KEPT).exists() {
+            bail!(
+                "a node was left running in {}; `testbed down` ends it",
+                dir.display()
+            );
+        }
+        say(&format!(
+            "waiting for the end of the node in {}",
+            dir.display()
+        ));
+    }
     file.lock().with_context(|| format!("cannot lock {LOCK}"))?;
     Ok(file)
 }
@@ -95,13 +110,19 @@ pub(super) fn leftovers() -> Result<()> {
         Ok(groups.is_empty().then_some(()))
     })?;
     let _ = fs::remove_dir("/var/lib/kubelet");
-    for entry in fs::read_dir(paths::root().join("run"))
+    // The last node may have been another checkout's.
+    let last = fs::read_to_string(LOCK).unwrap_or_default();
+    let own = fs::read_dir(paths::root().join("run"))
         .into_iter()
         .flatten()
+        .flatten();
+    for dir in own
+        .map(|entry| entry.path())
+        .chain([PathBuf::from(last.trim())])
     {
-        let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with("node-") {
-            fs::remove_dir_all(entry.path())?;
+        let name = dir.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with("node-") && dir.is_dir() {
+            fs::remove_dir_all(&dir).with_context(|| format!("cannot remove {}", dir.display()))?;
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 # Keeps the node's namespaces while its owner lives, and leaves nothing of them behind.
 #
-# Standard input is the owner's: its end means that the owner is gone. With TB_KEEP=1 there is no
-# owner; the node lives until this process is told to end (TERM).
+# Standard input is the owner's: its end means that the owner is gone, unless the owner said `keep`
+# first. A node that is kept lives until this process is told to end (TERM).
 # Standard output is the machine-wide lock, held for as long as this process lives; nothing is ever
 # written to it. The environment is that of init.sh, with TB_HOST_LINK and TB_ROUTES besides.
 set -u
@@ -35,9 +35,10 @@ unshare=$!
 trap clean TERM INT HUP
 echo $$ >"$TB_RUN/supervisor.pid"
 
-if [ "$TB_KEEP" = 0 ]; then
-	{ cat <&3 >/dev/null; kill -TERM $$; } >/dev/null 2>&1 &
-fi
+{
+	read -r word <&3
+	[ "$word" = keep ] || kill -TERM $$
+} >/dev/null 2>&1 &
 exec 3<&-
 
 until [ -n "$init" ]; do
