@@ -1,1 +1,17 @@
-//! Charm: runs Istio for its whole life.
+//! Charm `istio-k8s`: runs one Istio control plane and its gateways.
+//!
+//! Each module is one of the seven steps of a hook: `config` and `observe` read, `validate` and
+//! `desired` decide (pure), `cluster` applies, `status` and `actions` tell (pure).
+
+pub mod actions;
+pub mod cluster;
+pub mod config;
+pub mod desired;
+pub mod observe;
+pub mod release;
+pub mod status;
+pub mod validate;
+
+mod charm;
+
+pub use charm::IstioK8s;

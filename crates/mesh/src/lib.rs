@@ -1,1 +1,17 @@
-//! The Istio domain, pure: revisions, discovery, webhooks, routes, auth, ownership.
+//! The Istio domain, pure: what a control plane should look like and what it looks like.
+//!
+//! Invariants: no clock, no environment, no client, no hook tool. Everything here is a function
+//! from values to values, so each rule is a table in a test.
+
+pub mod auth;
+pub mod control_plane;
+pub mod discovery;
+pub mod injection;
+pub mod name;
+pub mod payload;
+pub mod proxy_status;
+pub mod revision;
+pub mod routes;
+
+pub use name::{InvalidName, Namespace};
+pub use revision::{InvalidRevision, Revision};

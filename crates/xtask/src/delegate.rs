@@ -35,7 +35,12 @@ pub(crate) fn demo(workspace: &Workspace, keep: bool) -> Result<ExitCode> {
 
 /// The simulator's `juju`.
 pub(crate) fn juju(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
-    replace(run_binary(workspace, "testbed", "juju", true), args)
+    let mut command = run_binary(workspace, "testbed", "testbed-juju", true);
+    if std::env::var_os("JUJU_DATA").is_none() {
+        // Where the demo keeps its models.
+        command.env("JUJU_DATA", workspace.path("target/testbed/juju"));
+    }
+    replace(command, args)
 }
 
 /// The one-node cluster.

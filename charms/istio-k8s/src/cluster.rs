@@ -1,0 +1,215 @@
+//! The charm's one place that does I/O: reads the payload's file and talks to the API server.
+
+use juju_charm::{EffectError, Effects, Problem};
+use juju_hooks::{AppName, Context};
+use kube_apply::{Applied, Connect, Engine, Error, Note, ObjectsSet, Observed, Plan};
+use mesh::proxy_status;
+
+use crate::observe::{Proxies, Query, View};
+use crate::release;
+
+/// istiod's plaintext debug port. It answers a caller on its own loopback address without a token,
+/// and a port-forward is one.
+const DEBUG_PORT: u16 = 15014;
+
+const ADMISSION: &str = "admissionregistration.k8s.io";
+
+/// The cluster, as this charm sees it.
+#[derive(Debug)]
+pub struct Cluster {
+    engine: Engine,
+    app: AppName,
+}
+
+/// Connects to the API server that Juju names.
+///
+/// # Errors
+/// No API server in the environment, or unreadable credentials.
+pub fn connect(context: &Context) -> Result<Cluster, ClusterError> {
+    let app = &context.app;
+    let connected = match &context.kubernetes {
+        Some((host, port)) => Engine::connect(&Connect::in_cluster(host, *port)),
+        None => Err(Error::Config {
+            reason: "Juju names no Kubernetes API server".to_owned(),
+        }),
+    };
+    match connected {
+        Ok(engine) => Ok(Cluster::new(engine, app.clone())),
+        Err(source) => Err(ClusterError {
+            app: app.clone(),
+            source,
+        }),
+    }
+}
+
+/// What can go wrong with the cluster.
+#[derive(Debug, thiserror::Error)]
+#[error("the cluster does not do what application {app} asks")]
+pub struct ClusterError {
+    /// The application, for the command that mends it.
+    app: AppName,
+    /// What went wrong.
+    source: Error,
+}
+
+impl EffectError for ClusterError {
+    fn problem(&self) -> Option<Problem> {
+        let Self { app, source } = self;
+        let problem = match source {
+            Error::Unreachable { .. } => Problem::waiting("Kubernetes API server not reachable"),
+            Error::Terminating { object } => {
+                Problem::waiting(format!("{object} is being deleted, waiting for its end"))
+            }
+            Error::Raced { object } => Problem::waiting(format!("{object} changed meanwhile")),
+            Error::NotFound { what } => Problem::waiting(format!("{what} is gone meanwhile")),
+            Error::WebhookUnavailable { object, message } => Problem::waiting(format!(
+                "the webhook that admits {object} does not answer: {message}"
+            )),
+            Error::Server { code, action, .. } => {
+                Problem::waiting(format!("Kubernetes API server answers {code} to {action}"))
+            }
+            Error::Forbidden { verb, resource, .. } => not_permitted(app, verb, resource),
+            Error::Invalid { object, message } => {
+                Problem::blocked(format!("the cluster refuses {object}: {message}"))
+            }
+            Error::Denied { object, message } => {
+                Problem::blocked(format!("admission refuses {object}: {message}"))
+            }
+            Error::NotServed {
+                object,
+                api_version,
+            } => Problem::blocked(format!(
+                "{object}: the cluster does not serve {api_version}"
+            )),
+            Error::Config { reason } => Problem::blocked(format!("no cluster: {reason}")),
+            _ => return None,
+        };
+        Some(problem)
+    }
+}
+
+/// The application lacks a right in the cluster.
+pub fn not_permitted(app: &AppName, verb: &str, resource: &str) -> Problem {
+    Problem::blocked(format!("not permitted to {verb} {resource}"))
+        .with_hint(format!("juju trust {app} --scope=cluster"))
+}
+
+impl Effects for Cluster {
+    type Applied = Applied;
+    type Error = ClusterError;
+    type Objects = ObjectsSet;
+    type Plan = Plan;
+    type Query = Query;
+    type View = View;
+
+    async fn observe(&self, query: Query) -> Result<View, ClusterError> {
+        let release = query
+            .settings
+            .as_ref()
+            .map(|settings| release::read(query.release.as_ref(), settings, &query.cache));
+        let observed = self
+            .read(&[
+                kube_apply::Query::list(ADMISSION, "MutatingWebhookConfiguration"),
+                kube_apply::Query::list(ADMISSION, "ValidatingWebhookConfiguration"),
+                kube_apply::Query::list("apps", "Deployment").with_labels("app=istiod"),
+            ])
+            .await?;
+        let list = |group, kind| observed.list(group, kind).cloned().collect();
+        let proxies = if query.proxies {
+            Some(self.proxies().await?)
+        } else {
+            None
+        };
+        Ok(View {
+            release,
+            mutating: list(ADMISSION, "MutatingWebhookConfiguration"),
+            validating: list(ADMISSION, "ValidatingWebhookConfiguration"),
+            istiods: list("apps", "Deployment"),
+            proxies,
+        })
+    }
+
+    async fn apply(&self, objects: ObjectsSet) -> Result<Applied, ClusterError> {
+        let applied = self.engine.apply(&objects).await;
+        applied.map_err(|source| self.failed(source))
+    }
+
+    async fn plan(&self, objects: ObjectsSet) -> Result<Plan, ClusterError> {
+        let plan = self.engine.plan(&objects).await;
+        plan.map_err(|source| self.failed(source))
+    }
+}
+
+impl Cluster {
+    /// The cluster behind an engine, for the application `app`.
+    pub const fn new(engine: Engine, app: AppName) -> Self {
+        Self { engine, app }
+    }
+
+    fn failed(&self, source: Error) -> ClusterError {
+        ClusterError {
+            app: self.app.clone(),
+            source,
+        }
+    }
+
+    /// Reads what the decisions rest on. What may not be read is not the same as nothing: taken for
+    /// nothing, another Istio would be overlooked.
+    async fn read(&self, queries: &[kube_apply::Query]) -> Result<Observed, ClusterError> {
+        let observed = self.engine.observe(queries).await;
+        let observed = observed.map_err(|source| self.failed(source))?;
+        let refusal = observed.notes().find_map(|note| match note {
+            Note::Forbidden { verb, resource } => Some(Error::Forbidden {
+                verb: verb.clone(),
+                resource: resource.clone(),
+                message: String::new(),
+            }),
+            Note::NotInstalled { .. } => None,
+        });
+        match refusal {
+            Some(refusal) => Err(self.failed(refusal)),
+            None => Ok(observed),
+        }
+    }
+
+    /// Asks every istiod for the proxies it serves. One that does not answer costs only its line.
+    async fn proxies(&self) -> Result<Proxies, ClusterError> {
+        let query = kube_apply::Query::list("", "Pod").with_labels("app=istiod");
+        let observed = self.read(&[query]).await?;
+        let mut out = Proxies::default();
+        for pod in observed.list("", "Pod") {
+            let (name, namespace) = (pod.name(), pod.namespace().unwrap_or_default());
+            let istiod = format!("{name}.{namespace}");
+            let revision = pod.label("istio.io/rev").unwrap_or("default");
+            let answer = self
+                .engine
+                .forwarded_get(namespace, name, DEBUG_PORT, "/debug/syncz")
+                .await;
+            let parsed = match answer {
+                Ok((200, body)) => {
+                    proxy_status::parse(&istiod, revision, &body).map_err(|e| e.to_string())
+                }
+                Ok((status, _)) => Err(format!("istiod {istiod} answered {status}")),
+                Err(error) => Err(format!("istiod {istiod} cannot be asked: {error}")),
+            };
+            match parsed {
+                Ok(lines) => out.proxies.extend(lines),
+                Err(failure) => out.failures.push(failure),
+            }
+        }
+        out.proxies.sort();
+        Ok(out)
+    }
+}
+
+/// An error with its sources, for a line that has to stand alone.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(next) = source {
+        text.push_str(": ");
+        text.push_str(&next.to_string());
+        source = next.source();
+    }
+    text
+}

@@ -1,0 +1,110 @@
+//! What the charm reads from outside Juju before it decides: the release payload and the cluster.
+
+use std::path::PathBuf;
+
+use mesh::control_plane::{ControlPlane, Settings};
+
+use juju_charm::ModelView;
+use kube_apply::{Inventory, Object, Owner};
+use mesh::proxy_status::ProxyStatus;
+
+use crate::config;
+
+/// Name of the file resource that carries the release payload.
+pub const RELEASE: &str = "istio-release";
+
+/// What to read.
+#[derive(Clone, Debug)]
+pub struct Query {
+    /// Path of the attached payload, or why Juju has none.
+    pub release: Result<PathBuf, String>,
+    /// What to render from it; nothing while the options are not in order.
+    pub settings: Option<Settings>,
+    /// Directory where a rendering is kept for the next hook.
+    pub cache: PathBuf,
+    /// Whether the proxies are asked for: an istiod answers that, so it costs a connection each.
+    pub proxies: bool,
+}
+
+/// What was read.
+#[derive(Debug)]
+pub struct View {
+    /// The payload, rendered; none if the options are not in order.
+    pub release: Option<Result<Release, ReleaseTrouble>>,
+    /// Every MutatingWebhookConfiguration in the cluster.
+    pub mutating: Vec<Object>,
+    /// Every ValidatingWebhookConfiguration in the cluster.
+    pub validating: Vec<Object>,
+    /// The Deployment of every istiod in the cluster.
+    pub istiods: Vec<Object>,
+    /// The proxies, where they were asked for: per istiod that could not be asked, why.
+    pub proxies: Option<Proxies>,
+}
+
+/// A payload's control plane and the digest of the payload's file.
+#[derive(Debug)]
+pub struct Release {
+    /// SHA-256 of the file, in lower-case hexadecimal.
+    pub sha256: String,
+    /// Version of the release.
+    pub version: String,
+    /// What it renders to, with the settings of the query.
+    pub control_plane: ControlPlane,
+}
+
+/// Why there is no payload.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum ReleaseTrouble {
+    /// Nothing was attached.
+    Missing,
+    /// The file does not hold a release: why.
+    Damaged(String),
+    /// The release and the options do not go together: which option, and why.
+    Unrenderable(String),
+}
+
+/// The proxies that the cluster's istiods serve.
+#[derive(Clone, Debug, Default)]
+pub struct Proxies {
+    /// One line per proxy.
+    pub proxies: Vec<ProxyStatus>,
+    /// One line per istiod that could not be asked.
+    pub failures: Vec<String>,
+}
+
+/// What this hook or action needs to know.
+pub fn query(view: &ModelView) -> Query {
+    let release = view
+        .resources
+        .get(RELEASE)
+        .cloned()
+        .unwrap_or_else(|| Err("the resource is not declared".to_owned()));
+    let proxies = view
+        .action
+        .as_ref()
+        .is_some_and(|action| action.name == "proxy-status");
+    let settings = config::settings(&view.config)
+        .ok()
+        .map(|settings| Settings {
+            kubernetes_version: view.context.cloud_api_version.clone(),
+            ..settings
+        });
+    Query {
+        release,
+        settings,
+        cache: view.context.charm_dir.clone(),
+        proxies,
+    }
+}
+
+/// The charm's one inventory: what this application's objects are told from all others by.
+pub fn inventory(view: &ModelView) -> Inventory {
+    Inventory {
+        owner: Owner {
+            charm: "istio-k8s".to_owned(),
+            model_uuid: view.context.model_uuid.to_string(),
+            app: view.context.app.to_string(),
+        },
+        name: "control-plane".to_owned(),
+    }
+}

@@ -1,0 +1,85 @@
+//! Status and databags, from what was applied and what is wrong. Pure.
+
+use juju_charm::{Databag, LocalData, ModelView, Outcome, Problem, StatusMessage};
+use kube_apply::Applied;
+use mesh::control_plane::Settings;
+
+use crate::cluster::not_permitted;
+use crate::validate::{Installation, Validated};
+
+/// What this hook tells Juju.
+pub fn outcome(
+    view: &ModelView,
+    validated: &Validated,
+    applied: Option<&Applied>,
+    problems: &[Problem],
+) -> Outcome {
+    let mut problems = problems.to_vec();
+    problems.extend(
+        applied
+            .into_iter()
+            .flat_map(|applied| problems_of(view, applied)),
+    );
+    if !problems.is_empty() {
+        return Outcome::from_problems(view, "", &problems);
+    }
+    match (validated, applied) {
+        (Validated::Run(installation), Some(_)) => running(view, installation),
+        (Validated::Leave, _) => Outcome::status(
+            view,
+            StatusMessage::maintenance("removed; CRDs and namespaces are kept"),
+        ),
+        _ => Outcome::status(view, StatusMessage::active("standby: the leader acts")),
+    }
+}
+
+/// What keeps the applied objects from being in force.
+fn problems_of(view: &ModelView, applied: &Applied) -> Vec<Problem> {
+    let conflicts = applied
+        .conflicts
+        .iter()
+        .map(|c| Problem::blocked(format!("{c}, left as it is")));
+    let pending = applied.pending.iter().chain(&applied.advisory);
+    let pending = pending.map(|p| Problem::waiting(&p.what));
+    let app = &view.context.app;
+    let denied = applied
+        .not_permitted
+        .iter()
+        .map(|kind| not_permitted(app, "list", kind));
+    conflicts.chain(pending).chain(denied).collect()
+}
+
+fn running(view: &ModelView, installation: &Installation) -> Outcome {
+    let Installation {
+        settings, version, ..
+    } = installation;
+    let message = if settings.revision.is_default() {
+        format!("Istio {version} in {}", settings.namespace)
+    } else {
+        format!(
+            "Istio {version} in {}, revision {}",
+            settings.namespace, settings.revision
+        )
+    };
+    let mut outcome = Outcome::status(view, StatusMessage::active(message));
+    outcome.workload_version = Some(version.clone());
+    let root = root_namespace(settings);
+    for relation in view.relations_of("istio-metadata") {
+        let app = Databag::from([("root_namespace".to_owned(), root.to_owned())]);
+        outcome.databags.insert(
+            relation.id,
+            LocalData {
+                app,
+                unit: Databag::new(),
+            },
+        );
+    }
+    outcome
+}
+
+/// The mesh's root namespace: what the mesh config says, else the namespace of istiod.
+fn root_namespace(settings: &Settings) -> &str {
+    settings.values["meshConfig"]["rootNamespace"]
+        .as_str()
+        .unwrap_or_else(|| settings.namespace.as_str())
+}
