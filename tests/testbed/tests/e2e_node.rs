@@ -9,7 +9,6 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,9 +17,6 @@ use testbed::build::{Artifact, program};
 use testbed::{Node, image, node, run};
 
 const LIMIT: Duration = Duration::from_mins(2);
-
-/// A test that looks for what a node left must not see the next one's node.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn deployment() -> Value {
     let labels = json!({"app": "echo"});
@@ -75,7 +71,6 @@ fn fetch(url: &str) -> Value {
 
 #[test]
 fn a_pod_is_served_at_its_service_from_the_host_and_by_name_inside() {
-    let _turn = ONE_AT_A_TIME.lock();
     let node = Node::up(&node::Options::default(), &mut |step| println!("{step}")).unwrap();
     let api = node.api().unwrap();
     api.apply(
@@ -112,12 +107,11 @@ fn a_pod_is_served_at_its_service_from_the_host_and_by_name_inside() {
     assert!(run::output(&mut inside).unwrap().contains("/by-name"));
 
     node.down().unwrap();
-    assert_eq!(leftovers(), Vec::<String>::new());
+    assert_vacated();
 }
 
 #[test]
 fn a_node_whose_owner_is_killed_leaves_nothing() {
-    let _turn = ONE_AT_A_TIME.lock();
     let mut owner = run::command(env!("CARGO_BIN_EXE_testbed"))
         .args(["up", "--foreground", "--istio="])
         .stdout(Stdio::piped())
@@ -132,11 +126,12 @@ fn a_node_whose_owner_is_killed_leaves_nothing() {
 
     owner.kill().unwrap();
     owner.wait().unwrap();
-    let start = Instant::now();
-    while node::current().unwrap().is_some() {
-        assert!(start.elapsed() < LIMIT, "the node outlives its owner");
-        thread::sleep(Duration::from_millis(100));
-    }
+    assert_vacated();
+}
+
+/// Nothing is left of a node once it has ended. Other tests' nodes are kept away meanwhile.
+fn assert_vacated() {
+    let _vacancy = node::vacant(&mut |step| println!("{step}")).unwrap();
     assert_eq!(leftovers(), Vec::<String>::new());
 }
 

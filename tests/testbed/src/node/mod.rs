@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-pub use reap::{current, down, reap};
+pub use reap::{Vacancy, current, down, reap, vacant};
 
 use crate::api::{Api, wait};
 use crate::audit::AuditLog;
@@ -139,10 +139,10 @@ impl Node {
         for istio in &options.istio {
             images.extend(image::istio(&built, *istio)?);
         }
-        let lock = reap::lock(say)?;
+        let vacancy = vacant(say)?;
         reap::leftovers()?;
         say("starting the node");
-        let mut node = Self::spawn(&built, lock)?;
+        let mut node = Self::spawn(&built, vacancy)?;
         node.start(&images, say)
             .with_context(|| daemons::log_tails(&node.dir))
             .inspect_err(|_| drop(node.end()))?;
@@ -152,7 +152,7 @@ impl Node {
         Ok(node)
     }
 
-    fn spawn(built: &Built, lock: fs::File) -> Result<Self> {
+    fn spawn(built: &Built, vacancy: Vacancy) -> Result<Self> {
         let dir = paths::root().join(format!("run/node-{}", process::id()));
         fs::create_dir_all(&dir)?;
         config::write(&dir, built)?;
@@ -169,7 +169,7 @@ impl Node {
             .env("TB_HOST_LINK", HOST_LINK)
             .env("TB_ROUTES", format!("{PODS} {SERVICES}"))
             .stdin(Stdio::piped())
-            .stdout(lock)
+            .stdout(vacancy.0)
             .stderr(fs::File::create(dir.join("log/supervisor.log"))?)
             .current_dir(&dir);
         // Out of the terminal's foreground group: Ctrl-C is the owner's to handle.

@@ -27,9 +27,13 @@ fn open() -> Result<File> {
         .with_context(|| format!("cannot open {LOCK}"))
 }
 
+/// No node lives, and none is started, for as long as this is held.
+#[derive(Debug)]
+pub struct Vacancy(pub(super) File);
+
 /// Waits until no node lives, unless it is one that nobody will end. The lock is held by every
 /// process that holds the file.
-pub(super) fn lock(say: &mut dyn FnMut(&str)) -> Result<File> {
+pub fn vacant(say: &mut dyn FnMut(&str)) -> Result<Vacancy> {
     let file = open()?;
     if let Some(dir) = current()? {
         if dir.join(KEPT).exists() {
@@ -44,7 +48,7 @@ pub(super) fn lock(say: &mut dyn FnMut(&str)) -> Result<File> {
         ));
     }
     file.lock().with_context(|| format!("cannot lock {LOCK}"))?;
-    Ok(file)
+    Ok(Vacancy(file))
 }
 
 /// Writes down where the living node is. The caller holds the lock.
