@@ -1,5 +1,5 @@
 //! Comparison with other implementations: helm, istioctl, the Python charm libraries.
 
 pub mod charm_files;
-pub mod simulator;
+pub mod helm;
 pub mod venv;

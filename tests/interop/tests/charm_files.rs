@@ -104,7 +104,7 @@ fn dispatch_is_a_program_and_nothing_else_is() {
             .filter_map(|index| {
                 let entry = zip.by_index(index).unwrap();
                 let mode = entry.unix_mode().unwrap_or_default();
-                (mode & 0o111 != 0).then(|| entry.name().to_owned())
+                (mode & 0o111 != 0).then(|| entry.name().unwrap().into_owned())
             })
             .collect();
         assert_eq!(programs, ["dispatch"], "{name}");

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use interop::charm_files::pack_python;
-use interop::simulator::programs;
 use interop::venv::Venv;
 use juju_sim::clock::ManualClock;
 use juju_sim::cloud::NoCloud;
@@ -21,7 +20,7 @@ impl Lab {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let options = Options {
-            jujuc: Some(programs().unwrap().join("jujuc")),
+            jujuc: Some(env!("CARGO_BIN_EXE_simulator").into()),
             ..Options::default()
         };
         let clock = Arc::new(ManualClock::at(1_800_000_000));
