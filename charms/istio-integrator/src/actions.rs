@@ -54,7 +54,8 @@ fn or_dash(text: Option<String>) -> String {
 }
 
 fn routes(validated: &Validated, cluster: &View) -> Vec<Row> {
-    let live = established(&validated.routes, &cluster.live.virtual_services);
+    let guard = validated.auth.guard.as_deref();
+    let live = established(&validated.routes, guard, &cluster.live.virtual_services);
     let auth = auth(validated, cluster);
     let row = |(id, state): (&RelationId, &IngressState)| {
         let IngressState {

@@ -86,11 +86,13 @@ fn serve(view: &ModelView, validated: &Validated, target: &Target, cluster: &Vie
                 .clone()
                 .unwrap_or_else(|| "*".to_owned()),
         ],
+        guard: validated.auth.guard.clone(),
     };
     let labels = &target.gateway.labels;
-    let guard = guard_name(view);
+    let name = guard_name(view);
+    let guard = validated.auth.guard.as_deref().unwrap_or_default();
     let filters = validated.auth.authorizer.as_ref().map(|authorizer| {
-        let filter = |namespace: &String| envoy_filter(&guard, namespace, labels, authorizer);
+        let filter = |namespace: &String| envoy_filter(&name, namespace, labels, authorizer, guard);
         target.namespaces.iter().map(filter).collect()
     });
     Serve {
@@ -102,7 +104,7 @@ fn serve(view: &ModelView, validated: &Validated, target: &Target, cluster: &Vie
         policies: target
             .namespaces
             .iter()
-            .map(|ns| deny_policy(&guard, ns, labels))
+            .map(|ns| deny_policy(&name, ns, labels))
             .collect(),
         probe: probe_virtual_service(&edge, &format!("{app}-auth-probe")),
         port: observe::http_port(&target.gateway).cloned(),

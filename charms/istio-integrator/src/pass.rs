@@ -58,7 +58,11 @@ pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Err
     });
     let routes = match step.routes {
         Scope::All => serve.routes.clone(),
-        Scope::Established => established(&serve.routes, &live.virtual_services),
+        Scope::Established => established(
+            &serve.routes,
+            serve.edge.guard.as_deref(),
+            &live.virtual_services,
+        ),
     };
     let services = virtual_services(&serve.edge, &routes);
     let filters = match step.filter {

@@ -9,6 +9,7 @@ use mesh::auth::{Authorizer, wanted};
 use mesh::discovery::{ControlPlane, GatewayService, GatewayWorkload, Selected, ServiceKind};
 use mesh::routes::{Backend, Route, RouteRequest, routes};
 use relations::{Ingress, IngressAuth, KubeflowIngress, Scheme, TraefikIngress};
+use sha2::{Digest as _, Sha256};
 
 use crate::config::{self, Settings};
 use crate::observe::{self, View};
@@ -54,6 +55,8 @@ pub struct Auth {
     pub authorizer: Option<Authorizer>,
     /// The application that offers it.
     pub app: Option<String>,
+    /// What routes ask for, see [`mesh::auth::GUARD_HEADER`]; `None` unless wanted.
+    pub guard: Option<String>,
 }
 
 /// How far one `ingress` relation is.
@@ -242,12 +245,12 @@ fn auth(
     let wanted = wanted(settings.auth, !related.is_empty(), cluster.live.guarded());
     let mut auth = Auth {
         wanted,
-        authorizer: None,
-        app: None,
+        ..Auth::default()
     };
     if !wanted {
         return auth;
     }
+    auth.guard = Some(guard(view));
     let app = view.context.app.as_str();
     let relation = match related.as_slice() {
         [] => {
@@ -278,6 +281,18 @@ fn auth(
     }
     auth.app = Some(name);
     auth
+}
+
+/// The same in every hook, and nothing that a client outside the model could know.
+fn guard(view: &ModelView) -> String {
+    let text = format!("guard {} {}", view.context.model_uuid, view.context.app);
+    let digest = Sha256::digest(text.as_bytes());
+    let hex: Vec<String> = digest
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    hex.concat()
 }
 
 fn authorizer(

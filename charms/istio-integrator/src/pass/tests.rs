@@ -28,6 +28,7 @@ fn edge() -> Edge {
         gateway: "front".to_owned(),
         name: "meshy-routes".to_owned(),
         hosts: vec!["*".to_owned()],
+        guard: None,
     }
 }
 
@@ -36,7 +37,13 @@ fn serve(wishes: &Wishes, auth_wanted: bool) -> Serve {
     let filter = |port: u16| {
         let headers = ["x-user".to_owned()];
         let authorizer = Authorizer::new("gate", "lab", port, &[], &headers).unwrap();
-        vec![envoy_filter("guard", NAMESPACE, &labels, &authorizer)]
+        vec![envoy_filter(
+            "guard",
+            NAMESPACE,
+            &labels,
+            &authorizer,
+            "token",
+        )]
     };
     let request = |relation: &u32| RouteRequest {
         relation: *relation,

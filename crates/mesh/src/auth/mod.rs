@@ -5,6 +5,12 @@
 //! is not *proven* in force. Proof is an unauthenticated request to [`PROBE_PATH`] on each ready
 //! gateway pod: a route there answers by itself, so whatever else answers stands in front of it.
 //!
+//! What reaches a workload also depends on the filter being there at all: its routes match only with
+//! the header [`GUARD_HEADER`], which the filter's object sets on every request that comes in, and with
+//! a value that clients do not know. So a filter that somebody deletes takes the routes with it, and so
+//! connections that are older than the filter, which Envoy serves with its old filters until they
+//! are drained, find no route.
+//!
 //! The filter comes right before Envoy's router: nothing can reach a workload past it, it sees the
 //! request as the router will, and the DENY policy, which Istio puts earlier, can be proven on its
 //! own. (Envoy's external authorization does not run where no route matches, hence the route.)
@@ -14,7 +20,7 @@ mod probe;
 mod state;
 
 pub use objects::{
-    Authorizer, InvalidAuthorizer, deny_policy, envoy_filter, probe_virtual_service,
+    Authorizer, GUARD_HEADER, InvalidAuthorizer, deny_policy, envoy_filter, probe_virtual_service,
 };
 pub use probe::{Answer, DENIED_PATH, Evidence, PROBE_BODY, PROBE_PATH, PodEvidence, read_answer};
 pub use state::{

@@ -20,6 +20,8 @@ const CONNECTION_MANAGER: &str = "envoy.filters.network.http_connection_manager"
 const ROUTER: &str = "envoy.filters.http.router";
 /// A name of our own: per-route settings, which could switch the filter off, go by name.
 const FILTER_NAME: &str = "istio-integrator.ext_authz";
+/// The request header that routes ask for while authorization is wanted, in lower case.
+pub const GUARD_HEADER: &str = "x-istio-integrator-guard";
 /// How long the authorizer may take.
 const TIMEOUT: &str = "10s";
 /// Names with more dashes than this get only their all-underscore spelling stripped.
@@ -91,7 +93,11 @@ fn headers(names: &[String]) -> Result<BTreeSet<String>, InvalidAuthorizer> {
         .iter()
         .map(|name| {
             let lower = name.to_ascii_lowercase();
-            if lower.is_empty() || !lower.chars().all(token) || lower == "host" {
+            if lower.is_empty()
+                || !lower.chars().all(token)
+                || lower == "host"
+                || lower == GUARD_HEADER
+            {
                 return Err(InvalidAuthorizer::Header(name.clone()));
             }
             Ok(lower)
@@ -126,7 +132,8 @@ fn spellings(name: &str) -> Vec<String> {
 }
 
 /// The filter that asks `authorizer` on every listener of the gateway pods with `labels` in
-/// `namespace`, and nowhere else, and that strips the identity headers from what comes in.
+/// `namespace`, and nowhere else, that strips the identity headers from what comes in and sets
+/// [`GUARD_HEADER`] to `guard`.
 ///
 /// It fails closed: an authorizer that is away, slow or broken means 403.
 pub fn envoy_filter(
@@ -134,25 +141,24 @@ pub fn envoy_filter(
     namespace: &str,
     labels: &BTreeMap<String, String>,
     authorizer: &Authorizer,
+    guard: &str,
 ) -> EnvoyFilter {
-    let mut patches = Vec::new();
-    let stripped = authorizer.stripped();
-    if !stripped.is_empty() {
-        patches.push(patch(
+    let patches = vec![
+        patch(
             namespace,
             ApplyTo::NetworkFilter,
             &json!({"name": CONNECTION_MANAGER}),
             PatchOperation::Merge,
-            strip(&stripped),
-        ));
-    }
-    patches.push(patch(
-        namespace,
-        ApplyTo::HttpFilter,
-        &json!({"name": CONNECTION_MANAGER, "subFilter": {"name": ROUTER}}),
-        PatchOperation::InsertBefore,
-        ask(authorizer),
-    ));
+            mutate(&authorizer.stripped(), guard),
+        ),
+        patch(
+            namespace,
+            ApplyTo::HttpFilter,
+            &json!({"name": CONNECTION_MANAGER, "subFilter": {"name": ROUTER}}),
+            PatchOperation::InsertBefore,
+            ask(authorizer),
+        ),
+    ];
     let spec = EnvoyFilterSpec {
         workload_selector: Some(WorkloadSelector {
             labels: labels.clone(),
@@ -187,15 +193,19 @@ fn patch(
     .with_context(PatchContext::Gateway)
 }
 
-/// Removes headers before any filter and any route sees them.
-fn strip(headers: &BTreeSet<String>) -> Value {
-    let mutations: Vec<Value> = headers.iter().map(|name| json!({"remove": name})).collect();
+/// Removes headers, and sets the guard's, before any filter and any route sees them.
+fn mutate(headers: &BTreeSet<String>, guard: &str) -> Value {
+    let mut mutations: Vec<Value> = headers.iter().map(|name| json!({"remove": name})).collect();
+    mutations.push(json!({"append": {
+        "header": {"key": GUARD_HEADER, "value": guard},
+        "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
+    }}));
     json!({
         "typed_config": {
             "@type": "type.googleapis.com/envoy.extensions.filters.network\
                       .http_connection_manager.v3.HttpConnectionManager",
             "early_header_mutation_extensions": [{
-                "name": "istio-integrator.strip_identity",
+                "name": "istio-integrator.request_headers",
                 "typed_config": {
                     "@type": "type.googleapis.com/envoy.extensions.http\
                               .early_header_mutation.header_mutation.v3.HeaderMutation",

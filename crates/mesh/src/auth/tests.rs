@@ -19,7 +19,7 @@ fn labels() -> BTreeMap<String, String> {
 fn filter(request: &[&str], identity: &[&str]) -> Value {
     let authorizer =
         Authorizer::new("gatekeeper", "lab", 8080, &texts(request), &texts(identity)).unwrap();
-    envoy_filter("auth", "edge-lab", &labels(), &authorizer).to_object()
+    envoy_filter("auth", "edge-lab", &labels(), &authorizer, "token").to_object()
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn identity_headers_are_stripped_in_every_spelling_a_workload_may_read() {
             .and_then(Value::as_array)
             .into_iter()
             .flatten()
-            .map(|mutation| mutation["remove"].as_str().unwrap().to_owned())
+            .filter_map(|mutation| Some(mutation["remove"].as_str()?.to_owned()))
             .collect()
     };
     assert_eq!(stripped(&["X-User"]), ["x-user", "x_user"]);
@@ -94,10 +94,28 @@ fn identity_headers_are_stripped_in_every_spelling_a_workload_may_read() {
     assert_eq!(stripped(&["x_user"]), ["x-user", "x_user"]);
     let long = "a-b-c-d-e-f-g-h";
     assert_eq!(stripped(&[long]), [long.to_owned(), long.replace('-', "_")]);
-    // Without identity headers there is nothing to strip, and only the asking patch.
-    let spec = &filter(&[], &[])["spec"];
-    assert_eq!(spec["configPatches"].as_array().unwrap().len(), 1);
-    assert_eq!(spec["configPatches"][0]["applyTo"], "HTTP_FILTER");
+    assert!(stripped(&[]).is_empty());
+}
+
+#[test]
+fn the_guards_header_is_set_whatever_the_client_sent() {
+    for identity in [&["x-user"][..], &[]] {
+        let object = filter(&[], identity);
+        let mutations = object.pointer(
+            "/spec/configPatches/0/patch/value/typed_config/early_header_mutation_extensions/0\
+             /typed_config/mutations",
+        );
+        let last = mutations.and_then(Value::as_array).unwrap().last().unwrap();
+        assert_eq!(
+            *last,
+            json!({"append": {
+                "header": {"key": GUARD_HEADER, "value": "token"},
+                "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
+            }})
+        );
+    }
+    // An authorizer cannot take the header for its own.
+    assert!(Authorizer::new("gate", "lab", 80, &[], &texts(&[GUARD_HEADER])).is_err());
 }
 
 #[test]
@@ -135,6 +153,7 @@ fn the_policy_denies_all_but_the_probe_which_leads_nowhere() {
         gateway: "front".to_owned(),
         name: "meshy-routes".to_owned(),
         hosts: texts(&["books.example.org"]),
+        guard: Some("token".to_owned()),
     };
     assert_eq!(
         probe_virtual_service(&edge, "meshy-auth-probe").to_object_as("v1")["spec"],

@@ -8,12 +8,14 @@
 use std::collections::BTreeMap;
 
 use istio_api::networking::{
-    Destination, Gateway, GatewaySpec, HttpMatch, HttpRewrite, HttpRoute, Port, PortSelector,
-    RouteDestination, Server, StringMatch, VirtualService, VirtualServiceSpec,
+    Destination, Gateway, GatewaySpec, HeaderOperations, Headers, HttpMatch, HttpRewrite,
+    HttpRoute, Port, PortSelector, RouteDestination, Server, StringMatch, VirtualService,
+    VirtualServiceSpec,
 };
 use sha2::{Digest as _, Sha256};
 
 use super::{Prefix, Route};
+use crate::auth::GUARD_HEADER;
 
 /// Most routes in one `VirtualService`: about 600 bytes each, and etcd takes 1.5 MiB.
 pub const MAX_ROUTES_PER_OBJECT: usize = 500;
@@ -29,6 +31,8 @@ pub struct Edge {
     pub name: String,
     /// Hosts that are routed; `*` for any.
     pub hosts: Vec<String>,
+    /// The value that [`GUARD_HEADER`] must have for a request to be routed; `None`: any request is.
+    pub guard: Option<String>,
 }
 
 /// The newest of the served API versions that this code writes, newest first in `ours`.
@@ -69,12 +73,27 @@ pub fn gateway(edge: &Edge, selector: &BTreeMap<String, String>, port: u16) -> G
     Gateway::new(&edge.namespace, &edge.gateway, spec)
 }
 
-/// The rules of one route: the prefix itself and everything below it.
-pub fn rules(route: &Route) -> Vec<HttpRoute> {
+/// The rules of one route: the prefix itself and everything below it. With a `guard`, only for
+/// requests that carry it; the workload does not see it.
+pub fn rules(route: &Route, guard: Option<&str>) -> Vec<HttpRoute> {
+    let required = guard.map(|guard| {
+        (
+            GUARD_HEADER.to_owned(),
+            StringMatch::Exact(guard.to_owned()),
+        )
+    });
     let matches = |uri: StringMatch| HttpMatch {
         uri: Some(uri),
+        headers: required.clone().into_iter().collect(),
         ..HttpMatch::default()
     };
+    let headers = guard.map(|_| Headers {
+        request: Some(HeaderOperations {
+            remove: vec![GUARD_HEADER.to_owned()],
+            ..HeaderOperations::default()
+        }),
+        response: None,
+    });
     let exact = || matches(StringMatch::Exact(route.prefix.as_str().to_owned()));
     let below = || matches(StringMatch::Prefix(route.prefix.with_slash()));
     let rule = |matches: Vec<HttpMatch>, rewrite: Option<&str>| HttpRoute {
@@ -84,6 +103,7 @@ pub fn rules(route: &Route) -> Vec<HttpRoute> {
             ..HttpRewrite::default()
         }),
         route: vec![destination(route)],
+        headers: headers.clone(),
         ..HttpRoute::default()
     };
     if route.rewrite == route.prefix {
@@ -130,7 +150,7 @@ pub fn virtual_services(edge: &Edge, routes: &[Route]) -> Vec<VirtualService> {
         groups
             .entry(shard(&route.prefix, shards))
             .or_default()
-            .extend(rules(route));
+            .extend(rules(route, edge.guard.as_deref()));
     }
     let name = |index: usize| match index {
         0 => edge.name.clone(),
@@ -157,11 +177,11 @@ fn shard(prefix: &Prefix, shards: usize) -> usize {
 }
 
 /// Those of `routes` whose every rule already stands in one of the `live` objects.
-pub fn established(routes: &[Route], live: &[VirtualService]) -> Vec<Route> {
+pub fn established(routes: &[Route], guard: Option<&str>, live: &[VirtualService]) -> Vec<Route> {
     let stands = |rule: &HttpRoute| live.iter().any(|service| service.spec.http.contains(rule));
     routes
         .iter()
-        .filter(|route| rules(route).iter().all(stands))
+        .filter(|route| rules(route, guard).iter().all(stands))
         .cloned()
         .collect()
 }

@@ -28,6 +28,7 @@ fn edge() -> Edge {
         gateway: "front".to_owned(),
         name: "meshy-routes".to_owned(),
         hosts: vec!["*".to_owned()],
+        guard: None,
     }
 }
 
@@ -236,12 +237,12 @@ fn only_routes_whose_every_rule_is_live_are_established() {
         request(2, "/books", None),
         request(3, "/fresh", None),
     ]);
-    let kept: Vec<u32> = established(&new, &live)
+    let kept: Vec<u32> = established(&new, None, &live)
         .iter()
         .map(|route| route.relation)
         .collect();
     assert_eq!(kept, [2]);
-    assert!(established(&new, &[]).is_empty());
+    assert!(established(&new, None, &[]).is_empty());
 }
 
 #[test]
@@ -280,4 +281,28 @@ fn objects_are_written_in_a_version_the_cluster_serves() {
         json!({"selector": {"istio": "edge"}, "servers": [
             {"hosts": ["*"], "port": {"name": "http", "number": 80, "protocol": "HTTP"}}]})
     );
+}
+
+#[test]
+fn guarded_rules_ask_for_the_header_and_hide_it_from_the_workload() {
+    let (routes, _) = routes(&[request(1, "/app", Some("/")), request(2, "/", None)]);
+    let guarded = Edge {
+        guard: Some("token".to_owned()),
+        ..edge()
+    };
+    let live = virtual_services(&guarded, &routes);
+    for rule in http_of(&live) {
+        for condition in &rule.matches {
+            let required = condition.headers.get(crate::auth::GUARD_HEADER);
+            assert_eq!(required, Some(&StringMatch::Exact("token".to_owned())));
+        }
+        let removed = rule.headers.unwrap().request.unwrap().remove;
+        assert_eq!(removed, [crate::auth::GUARD_HEADER]);
+    }
+    assert_eq!(established(&routes, Some("token"), &live).len(), 2);
+    assert!(
+        established(&routes, None, &live).is_empty(),
+        "an unguarded rule is another rule"
+    );
+    assert!(established(&routes, Some("token"), &virtual_services(&edge(), &routes)).is_empty());
 }
