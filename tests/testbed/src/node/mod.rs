@@ -7,6 +7,7 @@
 
 mod config;
 mod dns;
+mod machine;
 mod reap;
 
 use std::fs;
@@ -16,13 +17,13 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Child, ChildStdin, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 
 pub use reap::{Vacancy, current, down, reap, vacant};
 
 use crate::api::{Api, wait};
 use crate::audit::AuditLog;
-use crate::build::{Artifact, Built, Tool, need, require};
+use crate::build::{Artifact, Built, need};
 use crate::control_plane::is_ready;
 use crate::istio::Istio;
 use crate::{daemons, image, paths, run};
@@ -43,53 +44,6 @@ const LINK: &str = "uplink0";
 const CNI_PLUGINS: &str = "/usr/lib/cni";
 /// Longest wait for one step of a start on a loaded machine.
 const LIMIT: Duration = Duration::from_mins(2);
-
-const TOOLS: &[Tool] = &[
-    Tool {
-        program: "/usr/lib/cni/bridge",
-        package: "containernetworking-plugins",
-    },
-    Tool {
-        program: "conntrack",
-        package: "conntrack",
-    },
-    Tool {
-        program: "containerd",
-        package: "containerd",
-    },
-    Tool {
-        program: "ip",
-        package: "iproute2",
-    },
-    Tool {
-        program: "iptables",
-        package: "iptables",
-    },
-    Tool {
-        program: "mount",
-        package: "mount",
-    },
-    Tool {
-        program: "nft",
-        package: "nftables",
-    },
-    Tool {
-        program: "openssl",
-        package: "openssl",
-    },
-    Tool {
-        program: "ps",
-        package: "procps",
-    },
-    Tool {
-        program: "runc",
-        package: "runc",
-    },
-    Tool {
-        program: "unshare",
-        package: "util-linux",
-    },
-];
 
 /// What a node is started with.
 #[derive(Debug, Clone, Default)]
@@ -128,8 +82,7 @@ impl Node {
 
     /// Builds what is missing, starts, and returns when pods can be made and names resolved.
     pub fn up(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Self> {
-        check_machine()?;
-        require(TOOLS)?;
+        machine::prepare()?;
         let built = need(
             &Self::artifacts(options),
             &mut |step| say(&step.to_string()),
@@ -290,20 +243,4 @@ impl Drop for Node {
 /// Where the logs of the node that ended last are.
 fn last_logs() -> PathBuf {
     paths::root().join("last-node-logs")
-}
-
-/// Says early, and in plain words, what a machine lacks.
-fn check_machine() -> Result<()> {
-    let status = fs::read_to_string("/proc/self/status")?;
-    let uid = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    let root = uid.and_then(|ids| ids.split_whitespace().nth(1)) == Some("0");
-    if !root {
-        bail!("a node needs root: it makes namespaces, mounts and network links");
-    }
-    let v1 = Path::new("/sys/fs/cgroup/memory").is_dir();
-    let v2 = Path::new("/sys/fs/cgroup/cgroup.controllers").is_file();
-    if !v1 && !v2 {
-        bail!("a node needs cgroups, and /sys/fs/cgroup has none");
-    }
-    Ok(())
 }
