@@ -31,14 +31,14 @@ pub fn packed() -> Result<Vec<PathBuf>> {
 /// them run the same ones: `@PYTHON@` in `dispatch` becomes its interpreter.
 pub fn pack_python(name: &str, venv: &Venv) -> Result<PathBuf> {
     let folder = scripts().join("charms").join(name);
-    let made = home().join("charms");
-    fs::create_dir_all(&made)?;
-    let path = made.join(format!("{name}.charm"));
+    let output = home().join("charms");
+    fs::create_dir_all(&output)?;
+    let path = output.join(format!("{name}.charm"));
     let mut entries = Vec::new();
     list(&folder, &folder, &mut entries)?;
     entries.sort();
     // Tests run at the same time: nobody may see half a file.
-    let mut file = tempfile::NamedTempFile::new_in(&made)?;
+    let mut file = tempfile::NamedTempFile::new_in(&output)?;
     let mut zip = zip::ZipWriter::new(file.as_file_mut());
     for entry in entries {
         let mut bytes = fs::read(folder.join(&entry))?;

@@ -4,6 +4,7 @@
 //! is made anew when the requirements or the interpreter change, and is complete or absent (its
 //! stamp is written last); processes that want it at the same time make it once.
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -155,11 +156,12 @@ fn stamp() -> Result<String> {
     let mut hash = Sha256::new();
     hash.update(fs::read(requirements())?);
     hash.update(&version);
-    Ok(hash
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    let digest = hash.finalize();
+    Ok(digest.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a text cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
 }
 
 /// The line of the requirements that pins a package.

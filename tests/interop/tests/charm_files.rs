@@ -1,5 +1,7 @@
 //! The packed charms of the product, judged by Charmcraft itself.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
+
 use std::fs::{self, File};
 use std::path::Path;
 

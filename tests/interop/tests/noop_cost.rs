@@ -4,6 +4,8 @@
 //! The numbers are printed, not asserted: they depend on the machine. What is asserted is that the
 //! hook asked the API server for no change.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};

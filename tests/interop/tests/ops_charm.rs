@@ -1,6 +1,8 @@
 //! Charms that nobody here wrote the framework of, in the simulator: what an `ops` charm and a
 //! shell charm see is what Juju would show them.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::sync::Arc;
 
 use interop::charm_files::pack_python;

@@ -1,6 +1,8 @@
 //! Traefik's `ingress`, version 2: the databags of the library itself, read by ours, and ours read
 //! by it.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 use interop::venv::Venv;
 use juju_hooks::Databag;
 use relations::{Ingress, Scheme, TraefikIngress, TraefikReply, UnitAddress, ingress, sdi};

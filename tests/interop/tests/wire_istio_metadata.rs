@@ -1,5 +1,7 @@
 //! `istio_metadata`: the databag of the library itself, read by ours, and ours read by it.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 use interop::venv::Venv;
 use juju_hooks::Databag;
 use relations::IstioMetadata;

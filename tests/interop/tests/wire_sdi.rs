@@ -1,6 +1,8 @@
 //! Kubeflow's `ingress` and `ingress-auth`: the databags of serialized-data-interface itself, read
 //! by ours, and ours read by it.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 use interop::venv::Venv;
 use juju_hooks::Databag;
 use relations::{Ingress, IngressAuth, KubeflowIngress, TraefikReply, ingress, ingress_auth, sdi};
