@@ -151,12 +151,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn config(options: Value) -> Config {
+    fn config(options: &Value) -> Config {
         Config::new(options.as_object().unwrap().clone())
     }
 
     #[track_caller]
-    fn refused(options: Value, expect: &[&str]) {
+    fn refused(options: &Value, expect: &[&str]) {
         let problems = settings(&config(options)).unwrap_err();
         let messages: Vec<_> = problems.iter().map(|p| p.message.clone()).collect();
         assert_eq!(messages.len(), expect.len(), "{messages:?}");
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_defaults_are_the_default_revision_in_istio_system() {
-        let settings = settings(&config(json!({}))).unwrap();
+        let settings = settings(&config(&json!({}))).unwrap();
         assert_eq!(settings.namespace.as_str(), "istio-system");
         assert!(settings.revision.is_default());
         assert_eq!(settings.profile, "default");
@@ -180,29 +180,32 @@ mod tests {
     #[test]
     fn a_bad_option_is_named_with_its_value_and_the_reason() {
         refused(
-            json!({"namespace": "Istio_System"}),
+            &json!({"namespace": "Istio_System"}),
             &[r#"option namespace: "Istio_System" has 'I', only a-z, 0-9 and - are allowed"#],
         );
         refused(
-            json!({"namespace": "kube-system"}),
+            &json!({"namespace": "kube-system"}),
             &[r#"option namespace: "kube-system" is the cluster's own"#],
         );
         refused(
-            json!({"revision": "1.31"}),
+            &json!({"revision": "1.31"}),
             &[r#"option revision: "1.31" has '.'"#],
         );
-        refused(json!({"values": "global: [\n"}), &["option values: "]);
+        refused(&json!({"values": "global: [\n"}), &["option values: "]);
         refused(
-            json!({"values": "- a\n"}),
+            &json!({"values": "- a\n"}),
             &["option values: not a YAML mapping"],
         );
-        refused(json!({"gateways": "- nam: edge\n"}), &["option gateways: "]);
         refused(
-            json!({"gateways": "- name: Edge\n"}),
+            &json!({"gateways": "- nam: edge\n"}),
+            &["option gateways: "],
+        );
+        refused(
+            &json!({"gateways": "- name: Edge\n"}),
             &[r#"option gateways: name: "Edge" has"#],
         );
         refused(
-            json!({"release-sha256": "abc"}),
+            &json!({"release-sha256": "abc"}),
             &[r#"option release-sha256: "abc" is not 64"#],
         );
     }
@@ -210,7 +213,7 @@ mod tests {
     #[test]
     fn all_bad_options_are_told_at_once() {
         refused(
-            json!({"namespace": "-", "revision": "A", "values": "3"}),
+            &json!({"namespace": "-", "revision": "A", "values": "3"}),
             &["option namespace", "option revision", "option values"],
         );
     }
@@ -218,14 +221,14 @@ mod tests {
     #[test]
     fn one_gateway_twice_is_refused_but_not_the_same_name_in_two_namespaces() {
         refused(
-            json!({"gateways": "[{name: edge}, {name: edge}]"}),
+            &json!({"gateways": "[{name: edge}, {name: edge}]"}),
             &[r#"option gateways: name: "edge" is there twice in one namespace"#],
         );
         refused(
-            json!({"namespace": "a", "gateways": "[{name: edge}, {name: edge, namespace: a}]"}),
+            &json!({"namespace": "a", "gateways": "[{name: edge}, {name: edge, namespace: a}]"}),
             &[r#"option gateways: name: "edge" is there twice in one namespace"#],
         );
         let two = json!({"gateways": "[{name: edge, namespace: a}, {name: edge, namespace: b}]"});
-        assert_eq!(settings(&config(two)).unwrap().gateways.len(), 2);
+        assert_eq!(settings(&config(&two)).unwrap().gateways.len(), 2);
     }
 }

@@ -1,7 +1,7 @@
 //! The objects the cluster should hold, in the order in which they may come. Pure.
 //!
-//! The order is what makes an upgrade invisible: a running istiod that reads the injector's ConfigMap
-//! of another version may deny every injection, so on a replacement that ConfigMap waits for the
+//! The order is what makes an upgrade invisible: a running istiod that reads the injector's `ConfigMap`
+//! of another version may deny every injection, so on a replacement that `ConfigMap` waits for the
 //! new istiod; webhooks come last, for a webhook without a server behind it refuses pods; gateways
 //! come after the webhooks, for their pods get their image from the injector.
 

@@ -31,9 +31,9 @@ pub struct Query {
 pub struct View {
     /// The payload, rendered; none if the options are not in order.
     pub release: Option<Result<Release, ReleaseTrouble>>,
-    /// Every MutatingWebhookConfiguration in the cluster.
+    /// Every `MutatingWebhookConfiguration` in the cluster.
     pub mutating: Vec<Object>,
-    /// Every ValidatingWebhookConfiguration in the cluster.
+    /// Every `ValidatingWebhookConfiguration` in the cluster.
     pub validating: Vec<Object>,
     /// The Deployment of every istiod in the cluster.
     pub istiods: Vec<Object>,

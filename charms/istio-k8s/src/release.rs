@@ -5,6 +5,7 @@
 //! everything that goes into it. A file that is absent, damaged or of another key costs a rendering
 //! and nothing else.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -134,5 +135,8 @@ fn keep(file: &Path, cached: &Cached) {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }

@@ -20,10 +20,11 @@ fn options() -> impl Strategy<Value = (String, String, u8, Vec<String>)> {
 
 fn lab(options: &(String, String, u8, Vec<String>)) -> Lab {
     let (profile, revision, replicas, gateways) = options;
-    let gateways: String = gateways
+    let gateways = gateways
         .iter()
         .map(|name| format!("- {{name: gw-{name}, namespace: {name}-lab}}\n"))
-        .collect();
+        .collect::<Vec<_>>()
+        .concat();
     let lab = Lab::new();
     lab.config("profile", profile.as_str())
         .config("revision", revision.as_str())
@@ -36,7 +37,7 @@ fn bodies(lab: &Lab) -> Vec<Value> {
     lab.api
         .requests()
         .into_iter()
-        .filter(|r| r.is_write())
+        .filter(kube_apply::testing::Recorded::is_write)
         .map(|r| r.body)
         .collect()
 }

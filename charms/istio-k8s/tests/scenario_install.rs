@@ -217,7 +217,7 @@ fn what_somebody_deleted_or_edited_comes_back() {
         "istiod-istio-lab",
     );
     lab.api.edit("kubectl-edit", &role, |role| {
-        role["rules"][0]["verbs"] = json!(["delete"])
+        role["rules"][0]["verbs"] = json!(["delete"]);
     });
     lab.update_status().assert_says("active", &[]);
     assert!(lab.exists("Service istio-lab/istiod"));
@@ -272,7 +272,7 @@ fn rendering_is_deterministic_across_runs() {
         let requests = lab.api.requests();
         requests
             .into_iter()
-            .filter(|r| r.is_write())
+            .filter(kube_apply::testing::Recorded::is_write)
             .map(|r| r.body)
             .collect()
     };

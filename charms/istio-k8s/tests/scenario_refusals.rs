@@ -180,10 +180,12 @@ fn a_release_of_the_pinned_digest_is_taken_in_either_case() {
 
 fn sha2_of(bytes: &[u8]) -> String {
     use sha2::{Digest as _, Sha256};
+    let hex = |byte: &u8| format!("{byte:02x}");
     Sha256::digest(bytes)
         .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+        .map(hex)
+        .collect::<Vec<_>>()
+        .concat()
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What is not there yet is waited for, and nothing that depends on it comes before it.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 mod common;
 
 use common::{Lab, Release};
@@ -86,7 +88,7 @@ fn a_failure_policy_that_istiod_set_is_kept() {
         let (before, id) = policy(name);
         assert_eq!(before, "Ignore");
         lab.api.edit("pilot-discovery", &id, |o| {
-            o["webhooks"][0]["failurePolicy"] = json!("Fail")
+            o["webhooks"][0]["failurePolicy"] = json!("Fail");
         });
     }
     lab.update_status().assert_says("active", &[]);

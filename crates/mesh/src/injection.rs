@@ -1,20 +1,24 @@
-//! Who injects whom: evaluates the selectors of injector webhooks over every way a namespace and a
-//! pod can be labelled, to find two active injectors for the same pod.
+//! Who injects whom: whether two active injectors would take the same pod.
 //!
 //! Two injectors on one pod inject it twice; the last in name order wins. So an installation that
 //! would overlap with a foreign one stops before it writes anything.
+//!
+//! The answer is exact. A webhook takes a pod if two selectors hold, one over the labels of its
+//! namespace and one over its own, and each is a conjunction of requirements of one key each. So two
+//! webhooks share a pod if and only if, on either side, every key has a value (or an absence) that
+//! satisfies all requirements of that key; and of the values, only those that a requirement names and
+//! a single other one need to be tried.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhook, MutatingWebhookConfiguration};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-/// Labels by key.
-type Labels = BTreeMap<&'static str, String>;
+/// By this key istioctl parks an injector that is to match nothing.
+const PARKED: &str = "istio.io/deactivated";
 
-const REV: &str = "istio.io/rev";
-const INJECTION: &str = "istio-injection";
-const INJECT: &str = "sidecar.istio.io/inject";
+/// The label that the API server puts on every namespace.
+const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
 /// A pod that two configurations would both inject.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -27,134 +31,117 @@ pub struct Overlap {
 
 /// Whether any webhook of `config` is a sidecar injector.
 pub fn is_injector(config: &MutatingWebhookConfiguration) -> bool {
-    config.webhooks.iter().flatten().any(is_injector_webhook)
+    injectors(config).next().is_some()
 }
 
-fn is_injector_webhook(webhook: &MutatingWebhook) -> bool {
-    webhook.name.ends_with("sidecar-injector.istio.io")
+fn injectors(config: &MutatingWebhookConfiguration) -> impl Iterator<Item = &MutatingWebhook> {
+    let webhooks = config.webhooks.iter().flatten();
+    webhooks.filter(|webhook| webhook.name.ends_with("sidecar-injector.istio.io"))
 }
 
-/// The first labelling under which `ours` and one of `others` both inject, for each of `others`.
+/// For each of `others` that would inject a pod that one of `ours` injects: that it would.
 pub fn overlaps(
     ours: &[MutatingWebhookConfiguration],
     others: &[MutatingWebhookConfiguration],
 ) -> Vec<Overlap> {
-    let mut found = Vec::new();
-    for other in others {
-        let name = other.metadata.name.clone().unwrap_or_default();
-        let revisions = mentioned_revisions(ours.iter().chain([other]));
-        let hit = permutations(&revisions)
-            .into_iter()
-            .find(|(namespace, pod)| {
-                injects(other, namespace, pod) && ours.iter().any(|c| injects(c, namespace, pod))
-            });
-        if let Some((namespace, pod)) = hit {
-            found.push(Overlap {
-                other: name,
-                example: describe(&namespace, &pod),
-            });
-        }
-    }
-    found
-}
-
-fn injects(config: &MutatingWebhookConfiguration, namespace: &Labels, pod: &Labels) -> bool {
-    config
-        .webhooks
-        .iter()
-        .flatten()
-        .filter(|w| is_injector_webhook(w))
-        .any(|webhook| {
-            selects(webhook.namespace_selector.as_ref(), namespace)
-                && selects(webhook.object_selector.as_ref(), pod)
-        })
-}
-
-fn selects(selector: Option<&LabelSelector>, labels: &Labels) -> bool {
-    let Some(selector) = selector else {
-        return true;
-    };
-    let by_labels = selector
-        .match_labels
-        .iter()
-        .flatten()
-        .all(|(key, value)| labels.get(key.as_str()) == Some(value));
-    by_labels
-        && selector
-            .match_expressions
+    let overlap = |other: &MutatingWebhookConfiguration| {
+        let pairs = ours
             .iter()
-            .flatten()
-            .all(|r| satisfied(r, labels))
-}
-
-fn satisfied(requirement: &LabelSelectorRequirement, labels: &Labels) -> bool {
-    let value = labels.get(requirement.key.as_str());
-    let listed = |v: &String| requirement.values.iter().flatten().any(|x| x == v);
-    match requirement.operator.as_str() {
-        "In" => value.is_some_and(listed),
-        "NotIn" => !value.is_some_and(listed),
-        "Exists" => value.is_some(),
-        "DoesNotExist" => value.is_none(),
-        _ => false,
-    }
-}
-
-/// Every revision that a selector of the configurations names.
-fn mentioned_revisions<'a>(
-    configs: impl Iterator<Item = &'a MutatingWebhookConfiguration>,
-) -> BTreeSet<String> {
-    configs
-        .flat_map(|c| c.webhooks.iter().flatten())
-        .flat_map(|w| [w.namespace_selector.as_ref(), w.object_selector.as_ref()])
-        .flatten()
-        .flat_map(|s| s.match_expressions.iter().flatten())
-        .filter(|r| r.key == REV)
-        .flat_map(|r| r.values.iter().flatten().cloned())
-        .collect()
-}
-
-/// All ways a namespace and a pod can be labelled, as far as injection cares.
-fn permutations(revisions: &BTreeSet<String>) -> Vec<(Labels, Labels)> {
-    let rev: Vec<Option<String>> = std::iter::once(None)
-        .chain(revisions.iter().cloned().map(Some))
-        .collect();
-    let options = |values: &[&str]| -> Vec<Option<String>> {
-        std::iter::once(None)
-            .chain(values.iter().map(|v| Some((*v).to_owned())))
-            .collect()
+            .flat_map(injectors)
+            .flat_map(|a| injectors(other).map(move |b| (a, b)));
+        let example = pairs.into_iter().find_map(|(a, b)| shared_pod(a, b))?;
+        Some(Overlap {
+            other: other.metadata.name.clone().unwrap_or_default(),
+            example,
+        })
     };
-    let mut all = Vec::new();
-    for namespace_rev in &rev {
-        for injection in options(&["enabled", "disabled"]) {
-            let namespace = labels([(REV, namespace_rev.clone()), (INJECTION, injection)]);
-            for pod_rev in &rev {
-                for inject in options(&["true", "false"]) {
-                    let pod = labels([(REV, pod_rev.clone()), (INJECT, inject)]);
-                    all.push((namespace.clone(), pod));
-                }
-            }
+    others.iter().filter_map(overlap).collect()
+}
+
+/// Labels of a namespace and a pod that both webhooks take.
+fn shared_pod(a: &MutatingWebhook, b: &MutatingWebhook) -> Option<String> {
+    let namespaces = [a.namespace_selector.as_ref(), b.namespace_selector.as_ref()];
+    let pods = [a.object_selector.as_ref(), b.object_selector.as_ref()];
+    let (namespace, pod) = (shared_labels(namespaces)?, shared_labels(pods)?);
+    Some(format!(
+        "{}, {}",
+        describe("namespace", &namespace),
+        describe("pod", &pod)
+    ))
+}
+
+/// What a selector demands of one key.
+struct Demand<'a> {
+    operator: &'a str,
+    values: Vec<&'a str>,
+}
+
+impl Demand<'_> {
+    fn holds(&self, value: Option<&str>) -> bool {
+        let listed = value.is_some_and(|value| self.values.contains(&value));
+        match self.operator {
+            "In" => listed,
+            "NotIn" => !listed,
+            "Exists" => value.is_some(),
+            "DoesNotExist" => value.is_none(),
+            _ => false,
         }
     }
-    all
 }
 
-fn labels<const N: usize>(pairs: [(&'static str, Option<String>); N]) -> Labels {
-    pairs
+/// Labels that satisfy both selectors, if any do.
+fn shared_labels(selectors: [Option<&LabelSelector>; 2]) -> Option<BTreeMap<&str, &str>> {
+    let mut demands: BTreeMap<&str, Vec<Demand<'_>>> = BTreeMap::new();
+    for selector in selectors.into_iter().flatten() {
+        for (key, value) in selector.match_labels.iter().flatten() {
+            demands.entry(key).or_default().push(Demand {
+                operator: "In",
+                values: vec![value],
+            });
+        }
+        for requirement in selector.match_expressions.iter().flatten() {
+            let values = requirement.values.iter().flatten();
+            demands.entry(&requirement.key).or_default().push(Demand {
+                operator: &requirement.operator,
+                values: values.map(String::as_str).collect(),
+            });
+        }
+    }
+    let mut labels = BTreeMap::new();
+    for (key, demands) in demands {
+        let satisfying = candidates(key, &demands)
+            .into_iter()
+            .find(|value| demands.iter().all(|demand| demand.holds(*value)))?;
+        if let Some(value) = satisfying {
+            labels.insert(key, value);
+        }
+    }
+    Some(labels)
+}
+
+/// The absence of `key`, and the values of it that can make a difference.
+fn candidates<'a>(key: &str, demands: &[Demand<'a>]) -> Vec<Option<&'a str>> {
+    if key == PARKED {
+        return vec![None];
+    }
+    let named = demands.iter().flat_map(|demand| &demand.values).copied();
+    let values: BTreeSet<&str> = named.chain([OTHER]).collect();
+    let absence = (key != NAMESPACE_NAME).then_some(None);
+    absence
         .into_iter()
-        .filter_map(|(key, value)| Some((key, value?)))
+        .chain(values.into_iter().map(Some))
         .collect()
 }
 
-fn describe(namespace: &Labels, pod: &Labels) -> String {
-    let side = |what: &str, labels: &Labels| {
-        let text: Vec<_> = labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
-        if text.is_empty() {
-            format!("unlabelled {what}")
-        } else {
-            format!("{what} {}", text.join(","))
-        }
-    };
-    format!("{}, {}", side("namespace", namespace), side("pod", pod))
+/// Stands for every value that no requirement names; as a label value it would be refused.
+const OTHER: &str = "(any other)";
+
+fn describe(what: &str, labels: &BTreeMap<&str, &str>) -> String {
+    if labels.is_empty() {
+        return format!("unlabelled {what}");
+    }
+    let text: Vec<_> = labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    format!("{what} {}", text.join(","))
 }
 
 #[cfg(test)]
@@ -162,10 +149,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    const REV: &str = "istio.io/rev";
+
     fn config(
         name: &str,
-        namespaces: serde_json::Value,
-        pods: serde_json::Value,
+        namespaces: &serde_json::Value,
+        pods: &serde_json::Value,
     ) -> MutatingWebhookConfiguration {
         serde_json::from_value(json!({
             "metadata": {"name": name},
@@ -182,8 +171,8 @@ mod tests {
     fn by_rev(name: &str, rev: &str) -> MutatingWebhookConfiguration {
         config(
             name,
-            json!({"matchExpressions": [{"key": REV, "operator": "In", "values": [rev]}]}),
-            json!({}),
+            &json!({"matchExpressions": [{"key": REV, "operator": "In", "values": [rev]}]}),
+            &json!({}),
         )
     }
 
@@ -211,8 +200,8 @@ mod tests {
     fn a_parked_injector_overlaps_with_nothing() {
         let parked = config(
             "parked",
-            json!({"matchLabels": {"istio.io/deactivated": "never-match"}}),
-            json!({"matchLabels": {"istio.io/deactivated": "never-match"}}),
+            &json!({"matchLabels": {"istio.io/deactivated": "never-match"}}),
+            &json!({"matchLabels": {"istio.io/deactivated": "never-match"}}),
         );
         assert_eq!(overlaps(&[by_rev("ours", "a")], &[parked]), []);
     }
@@ -223,5 +212,43 @@ mod tests {
         other.webhooks.as_mut().unwrap()[0].name = "x.example.com".to_owned();
         assert!(!is_injector(&other));
         assert_eq!(overlaps(&[by_rev("ours", "a")], &[other]), []);
+    }
+
+    #[test]
+    fn any_label_may_tell_injectors_apart_or_bring_them_together() {
+        let by_team = |name: &str, operator: &str, teams: &[&str]| {
+            let team = json!({"key": "team", "operator": operator, "values": teams});
+            config(name, &json!({"matchExpressions": [team]}), &json!({}))
+        };
+        let meet = |a, b| !overlaps(&[a], &[b]).is_empty();
+        assert!(meet(
+            by_team("a", "In", &["x", "y"]),
+            by_team("b", "In", &["y", "z"])
+        ));
+        assert!(!meet(
+            by_team("a", "In", &["x"]),
+            by_team("b", "In", &["z"])
+        ));
+        assert!(!meet(
+            by_team("a", "In", &["x"]),
+            by_team("b", "NotIn", &["x"])
+        ));
+        assert!(meet(by_team("a", "In", &["x"]), by_rev("b", "canary")));
+        // Some team that neither names.
+        assert!(meet(
+            by_team("a", "NotIn", &["x"]),
+            by_team("b", "Exists", &[])
+        ));
+    }
+
+    #[test]
+    fn every_namespace_has_a_name() {
+        let by_name = |operator: &str, values: &[&str]| {
+            let name = json!({"key": NAMESPACE_NAME, "operator": operator, "values": values});
+            config("a", &json!({"matchExpressions": [name]}), &json!({}))
+        };
+        let meet = |a, b| !overlaps(&[a], &[b]).is_empty();
+        assert!(!meet(by_name("DoesNotExist", &[]), by_rev("b", "x")));
+        assert!(meet(by_name("NotIn", &["kube-system"]), by_rev("b", "x")));
     }
 }

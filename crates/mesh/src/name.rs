@@ -75,22 +75,22 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, expect: Result<(), InvalidName>) {
-        assert_eq!(text.parse::<Namespace>().map(|_| ()), expect, "{text:?}");
+    fn check(text: &str, expect: &Result<(), InvalidName>) {
+        assert_eq!(&text.parse::<Namespace>().map(|_| ()), expect, "{text:?}");
     }
 
     #[test]
     fn a_namespace_is_an_rfc_1123_label() {
-        check("istio-lab", Ok(()));
-        check("a", Ok(()));
-        check("0", Ok(()));
-        check(&"a".repeat(63), Ok(()));
-        check("", Err(InvalidName::Empty));
-        check(&"a".repeat(64), Err(InvalidName::TooLong(64)));
-        check("Istio", Err(InvalidName::Character('I')));
-        check("istio_lab", Err(InvalidName::Character('_')));
-        check("istio.lab", Err(InvalidName::Character('.')));
-        check("-lab", Err(InvalidName::Edge));
-        check("lab-", Err(InvalidName::Edge));
+        check("istio-lab", &Ok(()));
+        check("a", &Ok(()));
+        check("0", &Ok(()));
+        check(&"a".repeat(63), &Ok(()));
+        check("", &Err(InvalidName::Empty));
+        check(&"a".repeat(64), &Err(InvalidName::TooLong(64)));
+        check("Istio", &Err(InvalidName::Character('I')));
+        check("istio_lab", &Err(InvalidName::Character('_')));
+        check("istio.lab", &Err(InvalidName::Character('.')));
+        check("-lab", &Err(InvalidName::Edge));
+        check("lab-", &Err(InvalidName::Edge));
     }
 }

@@ -10,7 +10,7 @@ use tar::{Builder, Header};
 
 const CHARTS: &str = "manifests/charts";
 
-const CRD: &str = r#"apiVersion: apiextensions.k8s.io/v1
+const CRD: &str = r"apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
   name: virtualservices.networking.istio.io
@@ -20,14 +20,14 @@ spec:
   scope: Namespaced
   names: {kind: VirtualService, plural: virtualservices}
   versions: [{name: v1, served: true, storage: true}]
-"#;
+";
 
-const READER: &str = r#"apiVersion: v1
+const READER: &str = r"apiVersion: v1
 kind: ServiceAccount
 metadata:
   name: istio-reader-service-account
   namespace: {{ .Values.global.istioNamespace }}
-"#;
+";
 
 const ROLE: &str = r#"{{- $name := printf "istiod%s" (ternary "" (printf "-%s" .Values.revision) (empty .Values.revision)) -}}
 apiVersion: v1
@@ -91,12 +91,12 @@ spec:
         image: {{ .Values.global.hub }}/pilot:{{ .Values.global.tag }}
 "#;
 
-const OWN_WEBHOOK: &str = r#"apiVersion: admissionregistration.k8s.io/v1
+const OWN_WEBHOOK: &str = r"apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingWebhookConfiguration
 metadata:
   name: from-the-chart
 webhooks: []
-"#;
+";
 
 const GATEWAY: &str = r#"{{- if gt (int .Values.replicaCount) 9 }}{{ fail "replicaCount: at most 9" }}{{ end -}}
 apiVersion: v1
@@ -128,7 +128,7 @@ spec:
       containers: [{name: istio-proxy, image: auto}]
 "#;
 
-const NODE_AGENT: &str = r#"apiVersion: apps/v1
+const NODE_AGENT: &str = r"apiVersion: apps/v1
 kind: DaemonSet
 metadata:
   name: {{ .Chart.Name }}
@@ -140,7 +140,7 @@ spec:
       labels: {app: {{ .Chart.Name }}}
     spec:
       containers: [{name: main, image: {{ .Values.global.hub }}/{{ .Chart.Name }}}]
-"#;
+";
 
 const DEFAULT_PROFILE: &str = r"spec:
   components:

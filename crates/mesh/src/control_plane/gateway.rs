@@ -38,7 +38,7 @@ pub struct GatewayPort {
     pub port: u16,
     /// The gateway pod's port; the same as `port` if left out.
     pub target_port: Option<u16>,
-    /// The node's port, for a NodePort or LoadBalancer Service.
+    /// The node's port, for a `NodePort` or `LoadBalancer` Service.
     pub node_port: Option<u16>,
 }
 

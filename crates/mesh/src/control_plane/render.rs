@@ -28,9 +28,9 @@ const OLDEST_KUBERNETES: &str = "v1.33.0";
 pub struct ControlPlane {
     /// Istio's CRDs.
     pub crds: Vec<Value>,
-    /// All of base and istiod but the CRDs, the injector's ConfigMap, workloads and webhooks.
+    /// All of base and istiod but the CRDs, the injector's `ConfigMap`, workloads and webhooks.
     pub config: Vec<Value>,
-    /// The injector's ConfigMap. A running istiod of another version that reads it may deny every
+    /// The injector's `ConfigMap`. A running istiod of another version that reads it may deny every
     /// injection, so on an upgrade it follows the rollout.
     pub injector_config: Vec<Value>,
     /// The istiod Deployment.

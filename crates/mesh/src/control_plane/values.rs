@@ -95,16 +95,16 @@ pub(super) mod tests {
     #[test]
     fn one_revision_answers_the_default_validator() {
         #[track_caller]
-        fn check(revision: &str, values: Value, expect: &str) {
+        fn check(revision: &str, values: &Value, expect: &str) {
             assert_eq!(
-                default_revision(&values, &settings(revision, json!({}))),
+                default_revision(values, &settings(revision, json!({}))),
                 expect
             );
         }
-        check("", json!({}), "default");
-        check("canary", json!({}), "");
-        check("canary", json!({"revisionTags": ["default"]}), "canary");
-        check("", json!({"defaultRevision": ""}), "");
-        check("", json!({"defaultRevision": "1-30"}), "1-30");
+        check("", &json!({}), "default");
+        check("canary", &json!({}), "");
+        check("canary", &json!({"revisionTags": ["default"]}), "canary");
+        check("", &json!({"defaultRevision": ""}), "");
+        check("", &json!({"defaultRevision": "1-30"}), "1-30");
     }
 }

@@ -46,7 +46,7 @@ pub struct WebhookInput<'a> {
     pub values: &'a Value,
     /// Labels that the chart puts on all its objects.
     pub labels: &'a ChartLabels,
-    /// `failurePolicy` of each ValidatingWebhookConfiguration that exists already, by name.
+    /// `failurePolicy` of each `ValidatingWebhookConfiguration` that exists already, by name.
     pub live_failure_policies: &'a BTreeMap<String, String>,
 }
 
@@ -200,15 +200,15 @@ fn validating(
                 ..client_config
             },
             rules: Some(vec![RuleWithOperations {
-                operations: strings(&["CREATE", "UPDATE"]),
-                api_groups: strings(&[
+                operations: Some(strings(&["CREATE", "UPDATE"])),
+                api_groups: Some(strings(&[
                     "security.istio.io",
                     "networking.istio.io",
                     "telemetry.istio.io",
                     "extensions.istio.io",
-                ]),
-                api_versions: strings(&["*"]),
-                resources: strings(&["*"]),
+                ])),
+                api_versions: Some(strings(&["*"])),
+                resources: Some(strings(&["*"])),
                 scope: None,
             }]),
             failure_policy: Some(failure_policy),
@@ -340,10 +340,10 @@ fn entry(
         },
         side_effects: "None".to_owned(),
         rules: Some(vec![RuleWithOperations {
-            operations: strings(&["CREATE"]),
-            api_groups: strings(&[""]),
-            api_versions: strings(&["v1"]),
-            resources: strings(&["pods"]),
+            operations: Some(strings(&["CREATE"])),
+            api_groups: Some(strings(&[""])),
+            api_versions: Some(strings(&["v1"])),
+            resources: Some(strings(&["pods"])),
             scope: None,
         }]),
         failure_policy: Some("Fail".to_owned()),
@@ -386,8 +386,8 @@ fn requirement(key: &str, operator: &str, values: Option<&[&str]>) -> LabelSelec
     }
 }
 
-fn strings(items: &[&str]) -> Option<Vec<String>> {
-    Some(items.iter().map(|s| (*s).to_owned()).collect())
+fn strings(items: &[&str]) -> Vec<String> {
+    items.iter().map(|s| (*s).to_owned()).collect()
 }
 
 fn owned((key, value): (&str, &str)) -> (String, String) {
