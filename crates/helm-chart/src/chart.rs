@@ -61,7 +61,7 @@ impl Chart {
         let meta = Metadata(&manifest);
         let name = meta.required("name")?;
         if name.contains(['/', '\\']) || name == "." || name == ".." {
-            return Err(meta.error("name is no name"));
+            return Err(Metadata::error("name is no name"));
         }
         let version = meta.required("version")?;
         let full_path = if parent.is_empty() {
@@ -71,14 +71,11 @@ impl Chart {
         };
         let library = meta.text("type").eq_ignore_ascii_case("library");
 
-        let values = match yaml_documents(tree, "values.yaml")? {
-            Value::Object(values) => values,
-            _ => {
-                return Err(ChartError::Metadata {
-                    file: "values.yaml".to_owned(),
-                    message: "not a mapping".to_owned(),
-                });
-            }
+        let Value::Object(values) = yaml_documents(tree, "values.yaml")? else {
+            return Err(ChartError::Metadata {
+                file: "values.yaml".to_owned(),
+                message: "not a mapping".to_owned(),
+            });
         };
         let schema = match tree.get("values.schema.json") {
             None => None,
@@ -179,7 +176,10 @@ fn subcharts(
     }
     for dependency in &dependencies {
         if !subcharts.iter().any(|s| s.chart.name == dependency.name) {
-            return Err(meta.error(&format!("dependency {} is not in charts/", dependency.name)));
+            return Err(Metadata::error(&format!(
+                "dependency {} is not in charts/",
+                dependency.name
+            )));
         }
     }
     Ok(subcharts)
@@ -243,7 +243,7 @@ struct Dependency {
 struct Metadata<'v>(&'v Value);
 
 impl Metadata<'_> {
-    fn error(&self, message: &str) -> ChartError {
+    fn error(message: &str) -> ChartError {
         ChartError::Metadata {
             file: "Chart.yaml".to_owned(),
             message: message.to_owned(),
@@ -257,7 +257,7 @@ impl Metadata<'_> {
     fn required(&self, key: &str) -> Result<String, ChartError> {
         let text = self.text(key);
         if text.is_empty() {
-            Err(self.error(&format!("{key} is missing")))
+            Err(Self::error(&format!("{key} is missing")))
         } else {
             Ok(text)
         }

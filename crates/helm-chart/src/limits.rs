@@ -95,13 +95,19 @@ impl Budget {
 
     /// Whether a string of this length may be made. Long strings cost steps, so that a loop cannot make many.
     pub(crate) fn string(&self, len: usize) -> Result<(), Exceeded> {
+        self.fits(len)?;
+        self.steps(len / 256)
+    }
+
+    /// Whether a text that grows may have this length.
+    pub(crate) fn fits(&self, len: usize) -> Result<(), Exceeded> {
         if len > self.limits.output_bytes {
             return Err(Exceeded {
                 what: "bytes in a string",
                 limit: self.limits.output_bytes as u64,
             });
         }
-        self.steps(len / 256)
+        Ok(())
     }
 
     /// Takes the output of a finished template.

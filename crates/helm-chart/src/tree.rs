@@ -96,7 +96,11 @@ impl FileTree {
         };
         let mut archive = tar::Archive::new(expanded);
         let too_large = |error: std::io::Error| {
-            if error.get_ref().is_some_and(|e| e.is::<Exhausted>()) {
+            if error
+                .get_ref()
+                .and_then(|e| e.downcast_ref::<Exhausted>())
+                .is_some()
+            {
                 TreeError::TooLarge {
                     what: "expanded bytes",
                     limit: limits.expanded_bytes,

@@ -351,15 +351,22 @@ fn number(n: &Number) -> String {
             if f.fract() == 0.0 && f > -9.3e18 && f < 1.8e19 {
                 format!("{f:.0}")
             } else {
-                shortest(f)
+                go_float(f)
             }
         }
         _ => n.to_string(),
     }
 }
 
-/// `strconv.FormatFloat(f, 'g', -1, 64)`: shortest digits, an exponent below 1e-4 and from 1e6 on.
-fn shortest(f: f64) -> String {
+/// How Go prints a float by default (`strconv.FormatFloat(f, 'g', -1, 64)`): the shortest digits that read back, with an
+/// exponent below 1e-4 and from 1e6 on.
+pub fn go_float(f: f64) -> String {
+    if f.is_nan() {
+        return "NaN".to_owned();
+    }
+    if f.is_infinite() {
+        return if f > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
     let scientific = format!("{f:e}");
     let Some((mantissa, exponent)) = scientific.split_once('e') else {
         return scientific;
@@ -582,7 +589,7 @@ mod tests {
     #[test]
     fn numbers_are_written_like_go() {
         check(
-            &json!([1.0, 1.5, 1e21, 1e-7, -3, 1e6, 1234567.5]),
+            &json!([1.0, 1.5, 1e21, 1e-7, -3, 1e6, 1_234_567.5]),
             "- 1\n- 1.5\n- 1e+21\n- 1e-07\n- -3\n- 1000000\n- 1.2345675e+06\n",
         );
     }

@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub use compose::{Duplicates, MAX_DEPTH, MAX_NODES};
-pub use go_style::emit_go;
+pub use go_style::{emit_go, go_float};
 
 /// Why a text is not the YAML that was asked for.
 #[derive(Debug, thiserror::Error)]

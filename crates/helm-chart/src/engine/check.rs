@@ -118,9 +118,8 @@ fn lines(text: &str) -> usize {
 /// Bytes up to and including the `}}` of an action.
 fn action_len(body: &str) -> Option<usize> {
     let trimmed = body.trim_start_matches(SPACE);
-    if trimmed.starts_with("/*") {
-        let start = body.len() - trimmed.len();
-        let end = start + 2 + trimmed[2..].find("*/")? + 2;
+    if let Some(comment) = trimmed.strip_prefix("/*") {
+        let end = body.len() - comment.len() + comment.find("*/")? + 2;
         return Some(end + body[end..].find("}}")? + 2);
     }
     let bytes = body.as_bytes();

@@ -32,7 +32,11 @@ fn cut(mut text: String) -> String {
 
 fn write_pipe(out: &mut String, pipe: &PipeNode) {
     if !pipe.decl.is_empty() {
-        let names: Vec<&str> = pipe.decl.iter().map(|name| name.as_str()).collect();
+        let names: Vec<&str> = pipe
+            .decl
+            .iter()
+            .map(gotmpl::parse::SmolStr::as_str)
+            .collect();
         out.push_str(&names.join(", "));
         out.push_str(if pipe.is_assign { " = " } else { " := " });
     }

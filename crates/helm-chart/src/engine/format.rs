@@ -2,6 +2,8 @@
 
 use super::value::Value;
 use crate::limits::{Budget, Exceeded};
+use std::fmt::Write as _;
+use yaml::go_float;
 
 /// A width or precision beyond this is an error in Go too.
 const MAX_WIDTH: usize = 1_000_000;
@@ -36,14 +38,15 @@ fn write_value(
         Value::Invalid | Value::Nil => out.push_str("<nil>"),
         Value::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
         Value::Int(i) => out.push_str(&i.to_string()),
-        Value::Float(f) => out.push_str(&float_g(*f)),
+        Value::Float(f) => out.push_str(&go_float(*f)),
         Value::Str(s) => {
-            budget.string(out.len().saturating_add(s.len()))?;
+            budget.fits(out.len().saturating_add(s.len()))?;
+            budget.steps(s.len() / 256)?;
             out.push_str(s);
         }
         Value::Bytes(bytes) => {
             let bytes: Vec<String> = bytes.iter().map(u8::to_string).collect();
-            out.push_str(&format!("[{}]", bytes.join(" ")));
+            out.extend(["[", &bytes.join(" "), "]"]);
         }
         Value::List(list) => {
             out.push('[');
@@ -70,22 +73,6 @@ fn write_value(
         Value::Native(native) => out.push_str(&native.text()),
     }
     Ok(())
-}
-
-/// `strconv.FormatFloat(f, 'g', -1, 64)`.
-pub(crate) fn float_g(f: f64) -> String {
-    if let Some(text) = special(f) {
-        return text.to_owned();
-    }
-    let scientific = format!("{f:e}");
-    let Some((mantissa, exponent)) = scientific.split_once('e') else {
-        return scientific;
-    };
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-4..6).contains(&exponent) || (f == 0.0) {
-        return format!("{f}");
-    }
-    go_exponent(mantissa, exponent)
 }
 
 fn special(f: f64) -> Option<&'static str> {
@@ -119,10 +106,16 @@ pub(crate) fn quote(text: &str) -> String {
             '\t' => out.push_str("\\t"),
             '\u{0b}' => out.push_str("\\v"),
             ' '..='~' => out.push(c),
-            c if c < ' ' || c == '\u{7f}' => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c if c < ' ' || c == '\u{7f}' => {
+                let _ = write!(out, "\\x{:02x}", u32::from(c));
+            }
             c if is_print(c) => out.push(c),
-            c if u32::from(c) > 0xffff => out.push_str(&format!("\\U{:08x}", u32::from(c))),
-            c => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c if u32::from(c) > 0xffff => {
+                let _ = write!(out, "\\U{:08x}", u32::from(c));
+            }
+            c => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
         }
     }
     out.push('"');
@@ -135,20 +128,21 @@ fn is_print(c: char) -> bool {
 }
 
 struct Verb {
-    minus: bool,
-    plus: bool,
-    sharp: bool,
-    space: bool,
-    zero: bool,
+    /// Any of `-+# 0`.
+    flags: Vec<char>,
     width: Option<usize>,
     precision: Option<usize>,
 }
 
 impl Verb {
+    fn has(&self, flag: char) -> bool {
+        self.flags.contains(&flag)
+    }
+
     fn pad(&self, text: String) -> String {
         let Some(width) = self.width else { return text };
         let fill = width.saturating_sub(text.chars().count());
-        if self.minus {
+        if self.has('-') {
             text + &" ".repeat(fill)
         } else {
             " ".repeat(fill) + &text
@@ -159,7 +153,7 @@ impl Verb {
     fn pad_number(&self, text: String) -> String {
         let sign_len = usize::from(text.starts_with(['-', '+', ' ']));
         match self.width {
-            Some(width) if self.zero && !self.minus => {
+            Some(width) if self.has('0') && !self.has('-') => {
                 let fill = width.saturating_sub(text.chars().count());
                 let (sign, digits) = text.split_at(sign_len);
                 format!("{sign}{}{digits}", "0".repeat(fill))
@@ -171,9 +165,9 @@ impl Verb {
     fn signed(&self, text: String) -> String {
         if text.starts_with('-') {
             text
-        } else if self.plus {
+        } else if self.has('+') {
             format!("+{text}")
-        } else if self.space {
+        } else if self.has(' ') {
             format!(" {text}")
         } else {
             text
@@ -192,24 +186,12 @@ pub(crate) fn sprintf(format: &str, args: &[Value], budget: &Budget) -> Result<S
             continue;
         }
         let mut verb = Verb {
-            minus: false,
-            plus: false,
-            sharp: false,
-            space: false,
-            zero: false,
+            flags: Vec::new(),
             width: None,
             precision: None,
         };
-        while let Some(flag) = chars.peek() {
-            match flag {
-                '-' => verb.minus = true,
-                '+' => verb.plus = true,
-                '#' => verb.sharp = true,
-                ' ' => verb.space = true,
-                '0' => verb.zero = true,
-                _ => break,
-            }
-            chars.next();
+        while let Some(flag) = chars.next_if(|c| "-+# 0".contains(*c)) {
+            verb.flags.push(flag);
         }
         verb.width = number(&mut chars, args, &mut next);
         if chars.peek() == Some(&'.') {
@@ -225,12 +207,12 @@ pub(crate) fn sprintf(format: &str, args: &[Value], budget: &Budget) -> Result<S
             continue;
         }
         let Some(arg) = args.get(next) else {
-            out.push_str(&format!("%!{letter}(MISSING)"));
+            let _ = write!(out, "%!{letter}(MISSING)");
             continue;
         };
         next += 1;
         out.push_str(&one(letter, &verb, arg, budget)?);
-        budget.string(out.len())?;
+        budget.fits(out.len())?;
     }
     if next < args.len() {
         out.push_str("%!(EXTRA ");
@@ -240,7 +222,9 @@ pub(crate) fn sprintf(format: &str, args: &[Value], budget: &Budget) -> Result<S
             }
             match arg {
                 Value::Invalid | Value::Nil => out.push_str("<nil>"),
-                arg => out.push_str(&format!("{}={}", arg.go_type(), text(arg, budget)?)),
+                arg => {
+                    let _ = write!(out, "{}={}", arg.go_type(), text(arg, budget)?);
+                }
             }
         }
         out.push(')');
@@ -278,11 +262,11 @@ fn one(letter: char, verb: &Verb, arg: &Value, budget: &Budget) -> Result<String
     Ok(match (letter, arg) {
         ('v', Value::Invalid | Value::Nil) => verb.pad("<nil>".to_owned()),
         (_, Value::Invalid | Value::Nil) => format!("%!{letter}(<nil>)"),
-        ('v', Value::Str(s)) if verb.sharp => verb.pad(quote(s)),
+        ('v', Value::Str(s)) if verb.has('#') => verb.pad(quote(s)),
         ('v' | 's', Value::Str(s)) => verb.pad(cut(s, verb.precision)),
         ('q', Value::Str(s)) => verb.pad(quote(&cut(s, verb.precision))),
-        ('x', Value::Str(s)) => verb.pad(s.bytes().map(|b| format!("{b:02x}")).collect()),
-        ('X', Value::Str(s)) => verb.pad(s.bytes().map(|b| format!("{b:02X}")).collect()),
+        ('x', Value::Str(s)) => verb.pad(hex(s)),
+        ('X', Value::Str(s)) => verb.pad(hex(s).to_uppercase()),
         ('s', Value::Bytes(b)) => verb.pad(String::from_utf8_lossy(b).into_owned()),
         ('t' | 'v', Value::Bool(b)) => verb.pad(b.to_string()),
         ('d' | 'v', Value::Int(i)) => verb.pad_number(verb.signed(i.to_string())),
@@ -331,6 +315,14 @@ fn one(letter: char, verb: &Verb, arg: &Value, budget: &Budget) -> Result<String
     })
 }
 
+fn hex(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() * 2);
+    for byte in text.bytes() {
+        let _ = write!(out, "{byte:02x}");
+    }
+    out
+}
+
 fn radix(i: i64, digits: impl Fn(u64) -> String) -> String {
     let sign = if i < 0 { "-" } else { "" };
     format!("{sign}{}", digits(i.unsigned_abs()))
@@ -360,7 +352,7 @@ fn float(letter: char, precision: Option<usize>, f: f64) -> String {
             }
         }
         _ => match precision {
-            None => float_g(f),
+            None => go_float(f),
             Some(p) => {
                 let p = p.max(1);
                 let text = format!("{f:.*e}", p - 1);
@@ -409,11 +401,11 @@ mod tests {
             (
                 "%.2f %e %g",
                 vec![
-                    Value::Float(3.14159),
+                    Value::Float(2.625),
                     Value::Float(1234.5),
                     Value::Float(1e-7),
                 ],
-                "3.14 1.234500e+03 1e-07",
+                "2.62 1.234500e+03 1e-07",
             ),
             (
                 "%q %t %%",

@@ -325,13 +325,7 @@ impl Engine {
     fn charge(&self, steps: usize, out_len: usize, line: usize) -> Result<(), Fail> {
         self.budget
             .steps(steps)
-            .and_then(|()| {
-                if out_len > 4096 {
-                    self.budget.string(out_len.min(usize::MAX))
-                } else {
-                    Ok(())
-                }
-            })
+            .and_then(|()| self.budget.fits(out_len))
             .map_err(|e| self.locate(e.into(), line, String::new))
     }
 

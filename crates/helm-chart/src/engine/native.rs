@@ -90,8 +90,10 @@ impl Native {
 
     pub(crate) fn member(&self, name: &str) -> Member {
         match (self, name) {
-            (Self::Files(_), "Get" | "GetBytes" | "Glob" | "Lines") => Member::Method(1),
-            (Self::Files(_), "AsConfig" | "AsSecrets") => Member::Method(0),
+            (Self::Files(_), "Get" | "GetBytes" | "Glob" | "Lines")
+            | (Self::ApiVersions(_), "Has") => Member::Method(1),
+            (Self::Files(_), "AsConfig" | "AsSecrets")
+            | (Self::KubeVersion(_), "String" | "GitVersion") => Member::Method(0),
             (Self::Files(files), name) => Member::Field(
                 files
                     .get(name)
@@ -106,11 +108,9 @@ impl Native {
             (Self::Capabilities(caps), "HelmVersion") => {
                 Member::Field(Value::Native(Self::HelmVersion(Rc::clone(caps))))
             }
-            (Self::KubeVersion(_), "String" | "GitVersion") => Member::Method(0),
             (Self::KubeVersion(caps), "Version") => Member::Field(Value::str(&caps.kube_version)),
             (Self::KubeVersion(caps), "Major") => Member::Field(Value::str(&caps.major_minor().0)),
             (Self::KubeVersion(caps), "Minor") => Member::Field(Value::str(&caps.major_minor().1)),
-            (Self::ApiVersions(_), "Has") => Member::Method(1),
             (Self::HelmVersion(caps), "Version") => Member::Field(Value::str(&caps.helm_version)),
             (
                 Self::HelmVersion(_),

@@ -224,7 +224,7 @@ fn sprint(c: &Call<'_>) -> Result<String, Fail> {
             out.push(' ');
         }
         out.push_str(&format::text(arg, &c.engine.budget)?);
-        c.engine.budget.string(out.len())?;
+        c.engine.budget.fits(out.len())?;
     }
     Ok(out)
 }
@@ -267,8 +267,8 @@ fn js(c: char, out: &mut String) {
         '\\' => out.push_str("\\\\"),
         '\'' => out.push_str("\\'"),
         '"' => out.push_str("\\\""),
-        '<' | '>' | '&' | '=' => out.push_str(&format!("\\u{:04X}", u32::from(c))),
-        c if c < ' ' => out.push_str(&format!("\\u{:04X}", u32::from(c))),
+        '<' | '>' | '&' | '=' => out.extend([format!("\\u{:04X}", u32::from(c))]),
+        c if c < ' ' => out.extend([format!("\\u{:04X}", u32::from(c))]),
         c => out.push(c),
     }
 }
@@ -280,7 +280,7 @@ fn url(c: char, out: &mut String) {
         c => {
             let mut buffer = [0; 4];
             for byte in c.encode_utf8(&mut buffer).bytes() {
-                out.push_str(&format!("%{byte:02X}"));
+                out.extend([format!("%{byte:02X}")]);
             }
         }
     }

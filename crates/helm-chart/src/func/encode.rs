@@ -291,7 +291,7 @@ fn unbase64(text: &str) -> String {
         .enumerate()
         .filter(|(_, b)| !matches!(b, b'\r' | b'\n'))
         .collect();
-    if digits.len() % 4 != 0 {
+    if !digits.len().is_multiple_of(4) {
         return illegal(text.len());
     }
     let padding = digits.iter().rev().take_while(|(_, b)| *b == b'=').count();

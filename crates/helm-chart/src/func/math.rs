@@ -15,28 +15,28 @@ pub(super) const TABLE: &[Row] = &[
         let text = c.text(c.arg(0))?;
         Ok(Value::Int(i64::from_str_radix(&text, 8).unwrap_or(0)))
     }),
-    ("add", 0, ANY, |c| fold(c, 0, i64::wrapping_add)),
+    ("add", 0, ANY, |c| Ok(fold(c, 0, i64::wrapping_add))),
     ("add1", 1, 1, |c| {
         Ok(Value::Int(to_int(c.arg(0)).wrapping_add(1)))
     }),
     ("sub", 2, 2, |c| {
         Ok(Value::Int(to_int(c.arg(0)).wrapping_sub(to_int(c.arg(1)))))
     }),
-    ("mul", 1, ANY, |c| fold(c, 1, i64::wrapping_mul)),
+    ("mul", 1, ANY, |c| Ok(fold(c, 1, i64::wrapping_mul))),
     ("div", 2, 2, |c| divide(c, i64::wrapping_div)),
     ("mod", 2, 2, |c| divide(c, i64::wrapping_rem)),
-    ("max", 1, ANY, |c| fold(c, i64::MIN, i64::max)),
-    ("biggest", 1, ANY, |c| fold(c, i64::MIN, i64::max)),
-    ("min", 1, ANY, |c| fold(c, i64::MAX, i64::min)),
-    ("addf", 0, ANY, |c| fold_float(c, 0.0, |a, b| a + b)),
+    ("max", 1, ANY, |c| Ok(fold(c, i64::MIN, i64::max))),
+    ("biggest", 1, ANY, |c| Ok(fold(c, i64::MIN, i64::max))),
+    ("min", 1, ANY, |c| Ok(fold(c, i64::MAX, i64::min))),
+    ("addf", 0, ANY, |c| Ok(fold_float(c, 0.0, |a, b| a + b))),
     ("add1f", 1, 1, |c| {
         Ok(Value::Float(to_float(c.arg(0)) + 1.0))
     }),
-    ("subf", 1, ANY, |c| reduce_float(c, |a, b| a - b)),
-    ("mulf", 1, ANY, |c| reduce_float(c, |a, b| a * b)),
-    ("divf", 1, ANY, |c| reduce_float(c, |a, b| a / b)),
-    ("maxf", 1, ANY, |c| reduce_float(c, f64::max)),
-    ("minf", 1, ANY, |c| reduce_float(c, f64::min)),
+    ("subf", 1, ANY, |c| Ok(reduce_float(c, |a, b| a - b))),
+    ("mulf", 1, ANY, |c| Ok(reduce_float(c, |a, b| a * b))),
+    ("divf", 1, ANY, |c| Ok(reduce_float(c, |a, b| a / b))),
+    ("maxf", 1, ANY, |c| Ok(reduce_float(c, f64::max))),
+    ("minf", 1, ANY, |c| Ok(reduce_float(c, f64::min))),
     ("ceil", 1, 1, |c| {
         Ok(Value::Float(to_float(c.arg(0)).ceil()))
     }),
@@ -108,8 +108,8 @@ fn to_float(value: &Value) -> f64 {
     }
 }
 
-fn fold(c: &Call<'_>, start: i64, op: fn(i64, i64) -> i64) -> Result<Value, Fail> {
-    Ok(Value::Int(c.args.iter().map(to_int).fold(start, op)))
+fn fold(c: &Call<'_>, start: i64, op: fn(i64, i64) -> i64) -> Value {
+    Value::Int(c.args.iter().map(to_int).fold(start, op))
 }
 
 fn divide(c: &Call<'_>, op: fn(i64, i64) -> i64) -> Result<Value, Fail> {
@@ -120,14 +120,12 @@ fn divide(c: &Call<'_>, op: fn(i64, i64) -> i64) -> Result<Value, Fail> {
     Ok(Value::Int(op(a, b)))
 }
 
-fn fold_float(c: &Call<'_>, start: f64, op: fn(f64, f64) -> f64) -> Result<Value, Fail> {
-    Ok(Value::Float(c.args.iter().map(to_float).fold(start, op)))
+fn fold_float(c: &Call<'_>, start: f64, op: fn(f64, f64) -> f64) -> Value {
+    Value::Float(c.args.iter().map(to_float).fold(start, op))
 }
 
-fn reduce_float(c: &Call<'_>, op: fn(f64, f64) -> f64) -> Result<Value, Fail> {
-    Ok(Value::Float(
-        c.args.iter().map(to_float).reduce(op).unwrap_or(0.0),
-    ))
+fn reduce_float(c: &Call<'_>, op: fn(f64, f64) -> f64) -> Value {
+    Value::Float(c.args.iter().map(to_float).reduce(op).unwrap_or(0.0))
 }
 
 fn round(c: &mut Call<'_>) -> Result<Value, Fail> {
@@ -143,18 +141,18 @@ fn round(c: &mut Call<'_>) -> Result<Value, Fail> {
     Ok(Value::Float(rounded / power))
 }
 
-fn range(c: &Call<'_>, start: i64, stop: i64, step: i64) -> Result<Vec<i64>, Fail> {
+fn range(c: &Call<'_>, start: i64, end: i64, step: i64) -> Result<Vec<i64>, Fail> {
     let mut numbers = Vec::new();
-    let (forward, backward) = (start < stop && step > 0, stop < start && step < 0);
+    let (forward, backward) = (start < end && step > 0, end < start && step < 0);
     if !forward && !backward {
         return Ok(numbers);
     }
-    let len = stop.abs_diff(start).div_ceil(step.unsigned_abs());
+    let len = end.abs_diff(start).div_ceil(step.unsigned_abs());
     c.engine
         .budget
         .list(usize::try_from(len).unwrap_or(usize::MAX))?;
     let mut at = start;
-    while if forward { at < stop } else { at > stop } {
+    while if forward { at < end } else { at > end } {
         numbers.push(at);
         let Some(next) = at.checked_add(step) else {
             break;
@@ -164,9 +162,9 @@ fn range(c: &Call<'_>, start: i64, stop: i64, step: i64) -> Result<Vec<i64>, Fai
     Ok(numbers)
 }
 
-fn steps(c: &Call<'_>, start: i64, stop: i64, step: i64) -> Result<Value, Fail> {
+fn steps(c: &Call<'_>, start: i64, end: i64, step: i64) -> Result<Value, Fail> {
     Ok(Value::list(
-        range(c, start, stop, step)?
+        range(c, start, end, step)?
             .into_iter()
             .map(Value::Int)
             .collect(),
