@@ -52,8 +52,10 @@ fn an_api_server_alone_applies_objects_and_logs_who_wrote_what() {
     assert_eq!(api.get(path).unwrap()["data"]["a"], "b");
     cluster.audit().mark(&api).unwrap();
     let entries = cluster.audit().since(mark).unwrap();
+    // The API server writes objects of its own at any time.
     let written: Vec<_> = writes(&entries)
         .iter()
+        .filter(|entry| entry.user.username == "admin")
         .map(|entry| {
             (
                 entry.verb.as_str(),
@@ -63,7 +65,6 @@ fn an_api_server_alone_applies_objects_and_logs_who_wrote_what() {
         })
         .collect();
     assert_eq!(written, [("patch", "configmaps", 201)]);
-    assert_eq!(writes(&entries)[0].user.username, "admin");
 }
 
 #[test]
