@@ -12,8 +12,7 @@ ASK = json.load(sys.stdin)
 SEEN = {}
 
 juju = jubilant.Juju(wait_timeout=60)
-juju.cli("add-model", ASK["model"], include_model=False)
-juju.model = ASK["model"]
+juju.add_model(ASK["model"])
 
 
 def wait(ready):
