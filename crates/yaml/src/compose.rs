@@ -1,6 +1,7 @@
 //! Builds JSON values from the events of the YAML scanner: anchors, merge keys, tags, limits.
 
 use crate::Error;
+use crate::go_style::go_float_key;
 use crate::resolve::{Scalar, resolve};
 use serde_json::{Map, Value};
 use serde_saphyr::granit_parser::{
@@ -209,7 +210,7 @@ impl<'t> Composer<'t> {
                     Scalar::Str => text.to_owned(),
                     Scalar::Int(i) => i.to_string(),
                     Scalar::Bool(b) => b.to_string(),
-                    Scalar::Float(f) if f.is_finite() => short_float(f),
+                    Scalar::Float(f) if f.is_finite() => go_float_key(f),
                     Scalar::Null => return Err(unsupported("a null key")),
                     Scalar::Float(_) | Scalar::Uint(_) => {
                         return Err(unsupported("a number no key can be"));
@@ -231,15 +232,6 @@ impl<'t> Composer<'t> {
             },
         }
     }
-}
-
-/// Float keys go through a 32-bit shortest representation in `sigs.k8s.io/yaml`.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "that is what the reference does"
-)]
-fn short_float(f: f64) -> String {
-    (f as f32).to_string()
 }
 
 /// Merges in the order of the text, a later source replacing an earlier one, as go-yaml v2 does; in a list of

@@ -185,7 +185,7 @@ impl Emitter {
 
     /// Where a folded line continues.
     fn continuation(at: Context) -> usize {
-        at.indent.map_or(0, |indent| indent + STEP)
+        at.indent.unwrap_or(0) + STEP
     }
 
     fn plain(&mut self, text: &str, at: Context) {
@@ -343,19 +343,17 @@ fn deeper(indent: Option<usize>, indentless: bool) -> usize {
     }
 }
 
-/// Numbers pass through JSON on their way: integral floats lose their fraction, others keep Go's `%g`.
+/// Numbers pass through JSON on their way, which writes integral floats without exponent; what of that fits 64 bits is
+/// an integer to the YAML side.
 fn number(n: &Number) -> String {
-    match n.as_f64() {
-        Some(f) if n.is_f64() => {
-            // What Go's JSON writes as an integer, its YAML reads as one if it fits 64 bits.
-            if f.fract() == 0.0 && f > -9.3e18 && f < 1.8e19 {
-                format!("{f:.0}")
-            } else {
-                go_float(f)
-            }
-        }
-        _ => n.to_string(),
-    }
+    let Some(f) = n.as_f64().filter(|_| n.is_f64()) else {
+        return n.to_string();
+    };
+    let text = f.to_string();
+    let signed = text.parse::<i64>().map(|i| i.to_string());
+    signed
+        .or_else(|_| text.parse::<u64>().map(|u| u.to_string()))
+        .unwrap_or_else(|_| go_float(f))
 }
 
 /// How Go prints a float by default (`strconv.FormatFloat(f, 'g', -1, 64)`): the shortest digits that read back, with an
@@ -367,20 +365,33 @@ pub fn go_float(f: f64) -> String {
     if f.is_infinite() {
         return if f > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
     }
-    let scientific = format!("{f:e}");
+    laid_out(&format!("{f:e}"), || f.to_string())
+}
+
+/// The same for the 32-bit float, as which `sigs.k8s.io/yaml` writes a key.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "that is what the reference does"
+)]
+pub(crate) fn go_float_key(f: f64) -> String {
+    let f = f as f32;
+    laid_out(&format!("{f:e}"), || f.to_string())
+}
+
+fn laid_out(scientific: &str, plain: impl FnOnce() -> String) -> String {
     let Some((mantissa, exponent)) = scientific.split_once('e') else {
-        return scientific;
+        return plain();
     };
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if (-4..6).contains(&exponent) {
-        return format!("{f}");
+        return plain();
     }
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
 }
 
 fn stays_a_string(text: &str) -> bool {
-    resolve(text) == Scalar::Str && !is_timestamp(text) && text != "<<" && !is_base60(text)
+    resolve(text) == Scalar::Str && !is_timestamp(text) && !is_base60(text)
 }
 
 /// `[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?`
@@ -527,6 +538,7 @@ mod tests {
         check(&json!({}), "{}\n");
         check(&json!([]), "[]\n");
         check(&json!("a"), "a\n");
+        check(&json!("a\nb"), "|-\n  a\n  b\n");
         check(&json!(null), "null\n");
         check(
             &json!({"b": [1, {"x": 1, "y": []}, [2, [3]]], "a": {"c": {}}}),
@@ -589,8 +601,18 @@ mod tests {
     #[test]
     fn numbers_are_written_like_go() {
         check(
-            &json!([1.0, 1.5, 1e21, 1e-7, -3, 1e6, 1_234_567.5]),
-            "- 1\n- 1.5\n- 1e+21\n- 1e-07\n- -3\n- 1000000\n- 1.2345675e+06\n",
+            &json!([
+                1.0,
+                1.5,
+                1e21,
+                1e-7,
+                -3,
+                1e6,
+                1_234_567.5,
+                6.712_022_533_177_814e17,
+                -0.0
+            ]),
+            "- 1\n- 1.5\n- 1e+21\n- 1e-07\n- -3\n- 1000000\n- 1.2345675e+06\n- 671202253317781400\n- 0\n",
         );
     }
 }

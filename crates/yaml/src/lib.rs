@@ -170,8 +170,8 @@ mod tests {
     #[test]
     fn keys_become_strings() {
         check(
-            "{1: a, 1.5: b, yes: c, 0x10: d}",
-            &json!({"1": "a", "1.5": "b", "true": "c", "16": "d"}),
+            "{1: a, 1.5: b, yes: c, 0x10: d, 1e20: e}",
+            &json!({"1": "a", "1.5": "b", "true": "c", "16": "d", "1e+20": "e"}),
         );
         assert!(matches!(
             parse("null: a"),
@@ -324,8 +324,8 @@ mod tests {
                 value,
                 "emit {string:?}"
             );
-            // go-yaml takes U+2028 for a line break, which only a YAML 1.1 scanner undoes.
-            if !string.contains('\u{2028}') {
+            // go-yaml writes U+2028 as a line break, which only a YAML 1.1 scanner undoes, and a plain `<<`.
+            if !string.contains('\u{2028}') && string != "<<" {
                 assert_eq!(
                     parse(&emit_go(&value)).unwrap(),
                     value,
