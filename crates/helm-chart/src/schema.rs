@@ -1,6 +1,6 @@
 //! Validation of values against `values.schema.json`, as Helm 4 does before it renders.
 //!
-//! References to other documents are not followed: nothing is fetched.
+//! References to other documents are not followed: nothing is fetched. Patterns are matched by a linear engine, as in Go.
 
 use crate::chart::Chart;
 use crate::error::RenderError;
@@ -13,10 +13,13 @@ pub(crate) fn validate(
     enabled: &dyn Fn(&Chart) -> bool,
 ) -> Result<(), RenderError> {
     if let Some(schema) = &chart.schema {
-        let validator = jsonschema::validator_for(schema).map_err(|e| RenderError::BadSchema {
-            chart: chart.name.clone(),
-            message: e.to_string(),
-        })?;
+        let validator = jsonschema::options()
+            .with_pattern_options(jsonschema::PatternOptions::regex())
+            .build(schema)
+            .map_err(|e| RenderError::BadSchema {
+                chart: chart.name.clone(),
+                message: e.to_string(),
+            })?;
         let problems: Vec<String> = validator
             .iter_errors(&Value::Object(values.clone()))
             .map(|error| {

@@ -1,5 +1,7 @@
 //! The judge of `helm-chart`: real Helm 4 on the same charts, and the comparison of the two.
 
+pub mod cases;
+
 use anyhow::{Context, Result, bail};
 use helm_chart::{ArchiveLimits, Capabilities, Chart, FileTree, Release, RenderOptions};
 use serde_json::Value;
@@ -56,6 +58,7 @@ impl Case {
 }
 
 /// A payload, unpacked for Helm and in memory for us.
+#[derive(Debug)]
 pub struct Payload {
     /// Version in the name of the archive.
     pub version: String,
@@ -69,25 +72,46 @@ pub type Answer = Result<Vec<Value>, String>;
 impl Payload {
     /// Reads a payload archive, and unpacks it under `scratch` for Helm.
     pub fn open(archive: &Path, version: &str, scratch: &Path) -> Result<Self> {
-        let bytes = std::fs::read(archive).with_context(|| format!("reading {}", archive.display()))?;
+        let bytes =
+            std::fs::read(archive).with_context(|| format!("reading {}", archive.display()))?;
         let tree = FileTree::from_tar_gz(&bytes, &ArchiveLimits::default())?;
-        let root = tree.single_root().context("payload has no single root")?.to_owned();
+        let root = tree
+            .single_root()
+            .context("payload has no single root")?
+            .to_owned();
         let tree = tree.subtree(&root).context("payload is empty")?;
         let dir = scratch.join(version);
-        for path in tree.paths().filter(|path| path.starts_with("manifests/charts/")) {
+        for path in tree
+            .paths()
+            .filter(|path| path.starts_with("manifests/charts/"))
+        {
             let file = dir.join(path);
             if let Some(parent) = file.parent() {
                 std::fs::create_dir_all(parent)?;
             }
             std::fs::write(&file, tree.get(path).unwrap_or_default())?;
         }
-        Ok(Self { version: version.to_owned(), tree, dir })
+        Ok(Self {
+            version: version.to_owned(),
+            tree,
+            dir,
+        })
+    }
+
+    /// The charts it holds, sorted.
+    pub fn charts(&self) -> Vec<&str> {
+        let inside =
+            |path| str::strip_prefix(path, "manifests/charts/")?.strip_suffix("/Chart.yaml");
+        self.tree.paths().filter_map(inside).collect()
     }
 
     /// Loads one of [`CHARTS`].
     pub fn chart(&self, chart: &str) -> Result<Chart> {
         let path = format!("manifests/charts/{chart}");
-        let tree = self.tree.subtree(&path).with_context(|| format!("no chart {chart}"))?;
+        let tree = self
+            .tree
+            .subtree(&path)
+            .with_context(|| format!("no chart {chart}"))?;
         Chart::from_tree(&tree).with_context(|| format!("loading {chart} of {}", self.version))
     }
 
@@ -105,7 +129,9 @@ pub fn ours(chart: &Chart, case: &Case) -> Answer {
     let mut options = RenderOptions::new(release, Capabilities::of_version(&case.kube_version));
     options.include_notes = true;
     options.skip_schema_validation = case.skip_schema;
-    let rendered = chart.render(&case.values, &options).map_err(|e| describe(&e))?;
+    let rendered = chart
+        .render(&case.values, &options)
+        .map_err(|e| describe(&e))?;
     Ok(canonical(rendered.objects().map_err(|e| describe(&e))?))
 }
 
@@ -128,7 +154,12 @@ pub fn helms(helm: &Path, chart_dir: &Path, case: &Case, scratch: &Path) -> Resu
     command
         .args(["template", RELEASE])
         .arg(chart_dir)
-        .args(["--namespace", &case.namespace, "--kube-version", &case.kube_version])
+        .args([
+            "--namespace",
+            &case.namespace,
+            "--kube-version",
+            &case.kube_version,
+        ])
         .arg("--values")
         .arg(&values);
     if case.skip_schema {
@@ -139,10 +170,14 @@ pub fn helms(helm: &Path, chart_dir: &Path, case: &Case, scratch: &Path) -> Resu
     }
     let output = command.output().context("running helm")?;
     if !output.status.success() {
-        return Ok(Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+        return Ok(Err(String::from_utf8_lossy(&output.stderr)
+            .trim()
+            .to_owned()));
     }
-    let text = String::from_utf8(output.stdout).context("helm wrote something that is not utf-8")?;
-    let objects = yaml::parse_all_with(&text, yaml::Duplicates::LastWins).context("reading helm's output")?;
+    let text =
+        String::from_utf8(output.stdout).context("helm wrote something that is not utf-8")?;
+    let objects =
+        yaml::parse_all_with(&text, yaml::Duplicates::LastWins).context("reading helm's output")?;
     Ok(Ok(canonical(objects)))
 }
 
@@ -150,13 +185,22 @@ pub fn helms(helm: &Path, chart_dir: &Path, case: &Case, scratch: &Path) -> Resu
 pub fn command(program: &Path) -> Command {
     #[expect(clippy::disallowed_methods, reason = "a test runs the judge")]
     let mut command = Command::new(program);
-    command.env_clear().env("HOME", "/nonexistent").env("PATH", "/usr/bin:/bin");
+    command
+        .env_clear()
+        .env("HOME", "/nonexistent")
+        .env("PATH", "/usr/bin:/bin");
     command
 }
 
 /// The identity of an object, as far as objects of one render can be told apart.
 pub fn identity(object: &Value) -> String {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or("-").to_owned();
+    let text = |pointer: &str| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or("-")
+            .to_owned()
+    };
     format!(
         "{} {} {}/{}",
         text("/apiVersion"),
@@ -174,14 +218,23 @@ fn canonical(mut objects: Vec<Value>) -> Vec<Value> {
 /// What differs between two answers; empty if nothing does.
 pub fn differences(ours: &Answer, helms: &Answer) -> Vec<String> {
     match (ours, helms) {
-        (Err(_), Err(_)) => Vec::new(),
+        (Err(ours), Err(helm)) => match place(helm) {
+            Some(place) if !ours.contains(&place) => {
+                vec![format!(
+                    "helm refuses at {place}, we elsewhere: {ours}; helm: {helm}"
+                )]
+            }
+            _ => Vec::new(),
+        },
         (Ok(_), Err(helm)) => vec![format!("helm refuses, we do not: {helm}")],
         (Err(ours), Ok(_)) => vec![format!("we refuse, helm does not: {ours}")],
         (Ok(ours), Ok(helms)) => {
             let group = |objects: &[Value]| {
                 let mut map: BTreeMap<String, Vec<Value>> = BTreeMap::new();
                 for object in objects {
-                    map.entry(identity(object)).or_default().push(object.clone());
+                    map.entry(identity(object))
+                        .or_default()
+                        .push(object.clone());
                 }
                 map
             };
@@ -194,7 +247,8 @@ pub fn differences(ours: &Answer, helms: &Answer) -> Vec<String> {
                 match ours.get(id) {
                     None => differences.push(format!("only helm's: {id}")),
                     Some(own) if own != theirs => {
-                        let (own, theirs) = (Value::Array(own.clone()), Value::Array(theirs.clone()));
+                        let (own, theirs) =
+                            (Value::Array(own.clone()), Value::Array(theirs.clone()));
                         let mut at = Vec::new();
                         first_difference(&own, &theirs, &mut at);
                         differences.push(format!("{id}: {}", at.join("")));
@@ -207,12 +261,30 @@ pub fn differences(ours: &Answer, helms: &Answer) -> Vec<String> {
     }
 }
 
+/// The template, and its line where a template failed, in Helm's error.
+fn place(error: &str) -> Option<String> {
+    let word = error
+        .split(|c: char| c.is_whitespace() || "()\"".contains(c))
+        .find(|word| word.contains("/templates/"))?;
+    let mut parts = word.split(':');
+    let path = parts.next()?;
+    match parts.next() {
+        Some(line) if !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit()) => {
+            Some(format!("{path}:{line}"))
+        }
+        _ => Some(path.to_owned()),
+    }
+}
+
 /// Finds the path to the first place where two values differ, and appends both sides.
 fn first_difference(ours: &Value, helms: &Value, at: &mut Vec<String>) -> bool {
     match (ours, helms) {
         (Value::Object(a), Value::Object(b)) => {
             for key in a.keys().chain(b.keys()) {
-                let (a, b) = (a.get(key).unwrap_or(&Value::Null), b.get(key).unwrap_or(&Value::Null));
+                let (a, b) = (
+                    a.get(key).unwrap_or(&Value::Null),
+                    b.get(key).unwrap_or(&Value::Null),
+                );
                 if a != b {
                     at.push(format!(".{key}"));
                     return first_difference(a, b, at);
@@ -230,7 +302,11 @@ fn first_difference(ours: &Value, helms: &Value, at: &mut Vec<String>) -> bool {
             false
         }
         (Value::String(a), Value::String(b)) => {
-            let different = a.lines().zip(b.lines()).enumerate().find(|(_, (a, b))| a != b);
+            let different = a
+                .lines()
+                .zip(b.lines())
+                .enumerate()
+                .find(|(_, (a, b))| a != b);
             at.push(match different {
                 Some((line, (a, b))) => format!(" line {}: ours {a:?}, helm's {b:?}", line + 1),
                 None => format!(" ours has {} bytes, helm's {}", a.len(), b.len()),

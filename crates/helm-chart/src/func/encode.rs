@@ -67,7 +67,11 @@ pub(super) const TABLE: &[Row] = &[
         )
     }),
     ("fromJson", 1, 1, from_json),
-    ("mustFromJson", 1, 1, from_json),
+    ("mustFromJson", 1, 1, |c| {
+        parse_json(c)?
+            .map(|json| Value::from_json(&json))
+            .map_err(Fail::call)
+    }),
     ("fromJsonArray", 1, 1, from_json_array),
     ("b64enc", 1, 1, |c| {
         Ok(Value::str(&base64(c.str(0)?.as_bytes())))
