@@ -222,11 +222,14 @@ pub fn program(name: &str) -> Result<PathBuf> {
 }
 
 /// `cargo xtask pack`.
+///
+/// # Errors
+/// A charm that does not build.
 #[expect(
     clippy::disallowed_methods,
     reason = "the charms are packed by the user's own command"
 )]
-fn pack() -> Result<()> {
+pub fn pack() -> Result<()> {
     let output = Command::new("cargo")
         .args(["xtask", "pack"])
         .current_dir(workspace())

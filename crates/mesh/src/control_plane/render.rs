@@ -65,8 +65,6 @@ pub struct WebhookSource {
     chart: WebhookChart,
     /// The chart's values as its templates saw them at the end, profile merged in.
     effective: Value,
-    /// The values that the chart was given.
-    given: Value,
     /// The labels of the chart's objects.
     labels: ChartLabels,
 }
@@ -256,7 +254,6 @@ fn webhook_chart(
     let source = WebhookSource {
         chart,
         effective: rendered.values,
-        given: values.clone(),
         labels: ChartLabels::new(release, &loaded.name, &loaded.version, &loaded.app_version),
     };
     let objects = rendered
@@ -276,7 +273,6 @@ fn typed_webhooks(
     let WebhookSource {
         chart,
         effective,
-        given,
         labels,
     } = source;
     let input = &WebhookInput {
@@ -295,11 +291,11 @@ fn typed_webhooks(
     let mut out = Vec::new();
     match chart {
         WebhookChart::Base => {
-            let default_revision = values::default_revision(given, settings);
+            let default_revision = effective["defaultRevision"].as_str().unwrap_or_default();
             if !default_revision.is_empty() {
                 out.push(object(&webhooks::default_validator(
                     input,
-                    &default_revision,
+                    default_revision,
                 )));
             }
         }

@@ -9,7 +9,8 @@ use super::Settings;
 ///
 /// Precedence, last wins: the profile's two chart values, the `values` option, the `hub` and `tag`
 /// options, and the namespace and revision, which no value may change: an istiod whose values name
-/// another namespace than its own breaks half of the mesh.
+/// another namespace than its own breaks half of the mesh. `defaultRevision` is filled in where it
+/// is not given.
 pub fn chart_values(profile: &Value, settings: &Settings) -> Value {
     let mut values = super::profile::chart_values(profile);
     helm_chart::values::layer(&mut values, settings.values.clone());
@@ -23,6 +24,7 @@ pub fn chart_values(profile: &Value, settings: &Settings) -> Value {
     if let Some(tag) = &settings.tag {
         decided["global"]["tag"] = json!(tag);
     }
+    decided["defaultRevision"] = json!(default_revision(&values, settings));
     helm_chart::values::layer(&mut values, decided);
     values
 }
@@ -31,7 +33,7 @@ pub fn chart_values(profile: &Value, settings: &Settings) -> Value {
 ///
 /// The base chart's `defaultRevision`, where the values set it. Else the default revision takes
 /// the singleton, and a named one takes it only with the tag `default`.
-pub fn default_revision(values: &Value, settings: &Settings) -> String {
+fn default_revision(values: &Value, settings: &Settings) -> String {
     if let Some(asked) = values["defaultRevision"].as_str() {
         return asked.to_owned();
     }
