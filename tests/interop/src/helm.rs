@@ -261,11 +261,11 @@ pub fn differences(ours: &Answer, helms: &Answer) -> Vec<String> {
     }
 }
 
-/// The template, and its line where a template failed, in Helm's error.
+/// The template, and its line where a template failed, in Helm's error; of a trace through several templates the innermost.
 fn place(error: &str) -> Option<String> {
     let word = error
         .split(|c: char| c.is_whitespace() || "()\"".contains(c))
-        .find(|word| word.contains("/templates/"))?;
+        .rfind(|word| word.contains("/templates/") && !word.starts_with('<'))?;
     let mut parts = word.split(':');
     let path = parts.next()?;
     match parts.next() {
