@@ -1,3 +1,5 @@
+//! What the context makes of the variables that Juju sets.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

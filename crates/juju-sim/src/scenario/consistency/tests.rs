@@ -1,3 +1,5 @@
+//! Each rule, with a state that keeps it and one that breaks it.
+
 use juju_hooks::{
     ActionCall, NetworkInfo, PebbleEvent, PebbleKind, SecretEvent, StorageEvent, StorageKind,
 };
