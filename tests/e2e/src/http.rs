@@ -56,8 +56,32 @@ pub fn get(
     request.push_str("\r\n");
     stream.write_all(request.as_bytes())?;
     let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes).context("read the answer")?;
+    let mut block = [0; 16 * 1024];
+    // The end of the answer is in the answer: a server may keep the connection open for a while
+    // after it.
+    while !is_whole(&bytes) {
+        match stream.read(&mut block).context("read the answer")? {
+            0 => break,
+            n => bytes.extend_from_slice(&block[..n]),
+        }
+    }
     parse(&bytes)
+}
+
+/// Whether headers and body are there, as far as the headers tell how long the body is.
+fn is_whole(bytes: &[u8]) -> bool {
+    let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else {
+        return false;
+    };
+    let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
+    let body = &bytes[end + 4..];
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length:"));
+    match length.and_then(|text| text.trim().parse::<usize>().ok()) {
+        Some(length) => body.len() >= length,
+        None => head.contains("transfer-encoding: chunked") && body.ends_with(b"0\r\n\r\n"),
+    }
 }
 
 fn parse(bytes: &[u8]) -> Result<Response> {
@@ -126,6 +150,16 @@ mod tests {
             b"HTTP/1.1 403 F\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n";
         let answer = parse(bytes).unwrap();
         assert_eq!((answer.status, answer.body.as_str()), (403, "abc"));
+    }
+
+    #[test]
+    fn the_end_of_an_answer_is_known_from_its_headers() {
+        assert!(is_whole(b"HTTP/1.1 404 N\r\nContent-Length: 0\r\n\r\n"));
+        assert!(!is_whole(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nh"));
+        assert!(is_whole(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+        ));
+        assert!(!is_whole(b"HTTP/1.1 200 OK\r\n"));
     }
 
     #[test]
