@@ -50,6 +50,7 @@ pub enum Beside {
 pub struct ControlPlane {
     // Ended in this order, so that nothing complains about a server that went first.
     daemons: Vec<Guarded>,
+    apiserver: Daemon,
     dir: PathBuf,
     kubeconfig: PathBuf,
     url: String,
@@ -102,22 +103,14 @@ impl ControlPlane {
         let kubeconfig = PathBuf::from(pki.file("admin.kubeconfig"));
         let mut cluster = Self {
             daemons: Vec::new(),
+            apiserver: loopback(plan.apiserver(built.path(Artifact::KubeApiserver)?)),
             dir: dir.into(),
             kubeconfig,
             url,
         };
         cluster.add(&plan.etcd(built.path(Artifact::Etcd)?))?;
-        cluster.add(&loopback(
-            plan.apiserver(built.path(Artifact::KubeApiserver)?),
-        ))?;
+        cluster.start_api_server()?;
         let api = cluster.api()?;
-        wait("API server ready", LIMIT, || {
-            // A daemon that cannot start is an answer: waiting on would only hide it.
-            Ok(match cluster.check() {
-                Err(error) => Some(Err(error)),
-                Ok(()) => api.is_ready().then_some(Ok(())),
-            })
-        })??;
         if beside != Beside::Nothing {
             let program = built.path(Artifact::KubeControllerManager)?;
             cluster.add(&plan.controller_manager(program, managers))?;
@@ -138,6 +131,29 @@ impl ControlPlane {
     fn add(&mut self, daemon: &Daemon) -> Result<()> {
         self.daemons.insert(0, Guarded::start(daemon, &self.dir)?);
         Ok(())
+    }
+
+    /// Ends the API server alone: whoever asks it is refused. What it knew is kept, and those
+    /// beside it wait for it.
+    pub fn stop_api_server(&mut self) {
+        self.daemons
+            .retain(|daemon| daemon.name() != self.apiserver.name);
+    }
+
+    /// Starts the API server, and returns when it serves.
+    pub fn start_api_server(&mut self) -> Result<()> {
+        // The last to end is what it stores in.
+        let place = self.daemons.len().saturating_sub(1);
+        let daemon = Guarded::start(&self.apiserver, &self.dir)?;
+        self.daemons.insert(place, daemon);
+        let api = self.api()?;
+        wait("API server ready", LIMIT, || {
+            // A daemon that cannot start is an answer: waiting on would only hide it.
+            Ok(match self.check() {
+                Err(error) => Some(Err(error)),
+                Ok(()) => api.is_ready().then_some(Ok(())),
+            })
+        })?
     }
 
     /// An error when a daemon has ended by itself.

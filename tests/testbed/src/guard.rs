@@ -44,6 +44,11 @@ impl Guarded {
         })
     }
 
+    /// The daemon's name.
+    pub(crate) const fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// An error when the daemon has ended by itself.
     pub(crate) fn check(&mut self) -> Result<()> {
         match self.shell.try_wait()? {

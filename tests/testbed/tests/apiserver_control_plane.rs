@@ -91,6 +91,21 @@ fn played_pods_become_ready_and_namespaces_end() {
 }
 
 #[test]
+fn an_api_server_that_was_away_knows_what_it_knew() {
+    let mut cluster = up(Beside::Nothing);
+    let api = cluster.api().unwrap();
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "lab"}});
+    api.apply("/api/v1/namespaces/lab", &namespace).unwrap();
+    cluster.stop_api_server();
+    api.get("/api/v1/namespaces/lab").unwrap_err();
+    cluster.start_api_server().unwrap();
+    assert_eq!(
+        api.get("/api/v1/namespaces/lab").unwrap()["metadata"]["name"],
+        "lab"
+    );
+}
+
+#[test]
 fn nothing_is_left_of_a_control_plane_that_was_dropped() {
     let cluster = up(Beside::Nothing);
     let dir = cluster
