@@ -298,6 +298,7 @@ impl Effects for Cluster {
                     stages: Vec::new(),
                     retain: Vec::new(),
                     wait: Duration::ZERO,
+                    whole: false,
                 };
                 let applied = self.engine.apply(&set).await?;
                 Ok(Done {
@@ -317,6 +318,7 @@ impl Effects for Cluster {
                 stages: Vec::new(),
                 retain: Vec::new(),
                 wait: Duration::ZERO,
+                whole: false,
             },
             Objects::Serve(serve) => pass(&serve, &serve.live, &serve.evidence)?.set,
         };

@@ -7,11 +7,12 @@ use istio_api::security::AuthorizationPolicy;
 use juju_charm::ModelView;
 use k8s_openapi::api::core::v1::Service;
 use kube_apply::{Inventory, Owner};
-use mesh::auth::{AuthMode, Evidence};
+use mesh::auth::{AuthMode, Evidence, routes_unguarded, shows_authorization};
 use mesh::discovery::{
     Choice, ControlPlane, GatewayPod, GatewayPort, GatewayWorkload, Selected, select_control_plane,
     select_gateway,
 };
+use mesh::name::check_label;
 use relations::{IngressAuth, IstioMetadata};
 
 use crate::config::{self, Settings};
@@ -80,6 +81,8 @@ pub fn query(view: &ModelView) -> Query {
             .into_iter()
             .flatten()
             .map(|auth| auth.service)
+            // The name is another's word, and nothing else is the name of a Service.
+            .filter(|service| check_label(service).is_ok())
             .collect(),
     }
 }
@@ -109,9 +112,18 @@ pub struct Live {
 }
 
 impl Live {
-    /// Whether authorization was wanted when these were written.
+    /// Whether authorization was wanted when these were written: by any trace of it, since any one
+    /// of the objects may have been deleted by somebody.
     pub fn guarded(&self) -> bool {
-        !self.filters.is_empty() || !self.policies.is_empty()
+        let traces = || self.virtual_services.iter().any(shows_authorization);
+        !self.filters.is_empty() || !self.policies.is_empty() || traces()
+    }
+
+    /// The routes that need no authorization to be reached.
+    pub fn unguarded(&self) -> impl Iterator<Item = &VirtualService> {
+        self.virtual_services
+            .iter()
+            .filter(|service| routes_unguarded(service))
     }
 }
 

@@ -158,6 +158,7 @@ fn set(serve: &Serve, stages: Vec<Stage>, retain: Vec<ObjectRef>) -> ObjectsSet 
         stages,
         retain,
         wait: Duration::ZERO,
+        whole: false,
     }
 }
 

@@ -310,3 +310,39 @@ fn list_routes_tells_how_far_authorization_is() {
         (&json!("in force"), &json!("served"))
     );
 }
+
+#[test]
+fn an_authorizer_whose_name_is_no_services_closes_routes_and_is_never_asked_for() {
+    let check = |service: &str, character: char| {
+        let api = cluster();
+        denying(&api);
+        let open = config_changed(&api, &leader().relation(traefik(1, "echo")));
+        assert_eq!(routed(&api).len(), 2);
+        let auth = relations::IngressAuth {
+            service: service.to_owned(),
+            port: 8080,
+            allowed_request_headers: Vec::new(),
+            allowed_response_headers: Vec::new(),
+        };
+        let gate = juju_sim::scenario::Relation::new("ingress-auth", 2, "gatekeeper")
+            .remote_app_data(auth.encode());
+        api.forget_requests();
+        let after = config_changed(&api, &open.relation(gate));
+        assert_status(
+            &after,
+            "blocked",
+            &format!(
+                "all is denied: ingress-auth of gatekeeper: service {service:?} has \
+                 {character:?}, only a-z, 0-9 and - are allowed"
+            ),
+        );
+        assert!(kinds(&api).contains(&"AuthorizationPolicy".to_owned()));
+        let asked = |request: &kube_apply::testing::Recorded| {
+            request.method == "GET" && request.path.contains("/namespaces/lab/services/")
+        };
+        assert!(!api.requests().iter().any(asked), "{service}");
+    };
+    check("a b", ' ');
+    check("x/proxy/admin", '/');
+    check("..", '.');
+}

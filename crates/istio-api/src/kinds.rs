@@ -182,7 +182,8 @@ impl Kind {
     }
 }
 
-/// The URL path of a collection or an object of any kind.
+/// The URL path of a collection or an object of any kind. Names are escaped: whatever stands in
+/// one, it stays one segment of the path.
 pub fn resource_path(
     group: &str,
     version: &str,
@@ -197,15 +198,32 @@ pub fn resource_path(
     };
     if let Some(namespace) = namespace {
         path.push_str("namespaces/");
-        path.push_str(namespace);
+        push_escaped(&mut path, namespace);
         path.push('/');
     }
     path.push_str(plural);
     if let Some(name) = name {
         path.push('/');
-        path.push_str(name);
+        push_escaped(&mut path, name);
     }
     path
+}
+
+/// Appends `segment` with everything percent-encoded but RFC 3986's unreserved characters and `:`,
+/// which names of roles have. A segment of dots only is encoded too: it would mean another path.
+fn push_escaped(path: &mut String, segment: &str) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    let dots = segment.bytes().all(|byte| byte == b'.');
+    for byte in segment.bytes() {
+        let plain = byte.is_ascii_alphanumeric() || b"-_~:".contains(&byte);
+        if plain || (byte == b'.' && !dots) {
+            path.push(char::from(byte));
+        } else {
+            path.push('%');
+            path.push(char::from(HEX[usize::from(byte >> 4)]));
+            path.push(char::from(HEX[usize::from(byte & 15)]));
+        }
+    }
 }
 
 /// Names one object. Ordered by group, kind, namespace, name.
@@ -352,6 +370,23 @@ mod tests {
             Some("r"),
             "/apis/rbac.authorization.k8s.io/v1/clusterroles/r",
         );
+    }
+
+    #[test]
+    fn a_name_stays_one_segment_of_the_path_whatever_stands_in_it() {
+        let check = |name: &str, expect: &str| {
+            let path = resource_path("", "v1", "services", Some("lab"), Some(name));
+            assert_eq!(path, format!("/api/v1/namespaces/lab/services/{expect}"));
+        };
+        check("meshy-1.lab", "meshy-1.lab");
+        check("system:meshy", "system:meshy");
+        check("a b", "a%20b");
+        check("x/proxy/admin", "x%2Fproxy%2Fadmin");
+        check("..", "%2E%2E");
+        check("x?watch=1#%41", "x%3Fwatch%3D1%23%2541");
+        check("é", "%C3%A9");
+        let path = resource_path("", "v1", "pods", Some("lab/pods"), None);
+        assert_eq!(path, "/api/v1/namespaces/lab%2Fpods/pods");
     }
 
     #[test]

@@ -61,6 +61,7 @@ fn set(charm: &str, view: &ModelView, stages: Vec<Stage>) -> ObjectsSet {
         stages,
         retain: Vec::new(),
         wait: ROLLOUT,
+        whole: false,
     }
 }
 

@@ -274,6 +274,31 @@ pub fn deny_policy(
     AuthorizationPolicy::new(namespace, name, spec)
 }
 
+/// Whether a `VirtualService` was written while authorization was wanted: it answers at
+/// [`PROBE_PATH`] or asks for [`GUARD_HEADER`].
+pub fn shows_authorization(service: &VirtualService) -> bool {
+    service.spec.http.iter().any(|rule| {
+        rule.matches.iter().any(|matched| {
+            let probe = StringMatch::Exact(PROBE_PATH.to_owned());
+            matched.headers.contains_key(GUARD_HEADER)
+                || (rule.direct_response.is_some() && matched.uri.as_ref() == Some(&probe))
+        })
+    })
+}
+
+/// Whether a `VirtualService` leads to a workload without asking for [`GUARD_HEADER`].
+pub fn routes_unguarded(service: &VirtualService) -> bool {
+    service.spec.http.iter().any(|rule| {
+        let asks = |matched: &HttpMatch| {
+            matches!(
+                matched.headers.get(GUARD_HEADER),
+                Some(StringMatch::Exact(_))
+            )
+        };
+        !rule.route.is_empty() && (rule.matches.is_empty() || !rule.matches.iter().all(asks))
+    })
+}
+
 /// The route that answers at [`PROBE_PATH`] by itself, on every host routed and on any other, so
 /// that the path the DENY policy leaves open leads nowhere.
 pub fn probe_virtual_service(edge: &Edge, name: &str) -> VirtualService {
