@@ -103,10 +103,14 @@ impl Effects for Cluster {
     type View = View;
 
     async fn observe(&self, query: Query) -> Result<View, ClusterError> {
-        let release = query
-            .settings
-            .as_ref()
-            .map(|settings| release::read(query.release.as_ref(), settings, &query.cache));
+        let release = query.settings.as_ref().map(|settings| {
+            release::read(
+                query.release.as_ref(),
+                query.sha256.as_deref(),
+                settings,
+                &query.cache,
+            )
+        });
         let observed = self
             .read(&[
                 kube_apply::Query::list(ADMISSION, "MutatingWebhookConfiguration"),
@@ -200,16 +204,4 @@ impl Cluster {
         out.proxies.sort();
         Ok(out)
     }
-}
-
-/// An error with its sources, for a line that has to stand alone.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(next) = source {
-        text.push_str(": ");
-        text.push_str(&next.to_string());
-        source = next.source();
-    }
-    text
 }

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use juju_charm::{Config, Problem};
+use juju_charm::{Config, Problem, chain};
 use mesh::control_plane::{GatewaySettings, Settings};
 use mesh::name::check_label;
 use mesh::{Namespace, Revision};
 use serde_json::{Map, Value};
-
-use crate::cluster::chain;
 
 /// Namespaces that Kubernetes keeps for itself.
 const RESERVED: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];
@@ -78,8 +76,18 @@ fn values(config: &Config) -> Result<Value, Problem> {
     };
     match yaml::parse(text).map_err(|why| unreadable("values", &why))? {
         Value::Null => Ok(Value::Object(Map::new())),
-        value @ Value::Object(_) => Ok(value),
+        value @ Value::Object(_) => whole_scope(value),
         _ => Err(Problem::blocked("option values: not a YAML mapping")),
+    }
+}
+
+/// One application owns all of a control plane: a part of it would prune the other.
+fn whole_scope(values: Value) -> Result<Value, Problem> {
+    match values["global"]["resourceScope"].as_str() {
+        None | Some("all") => Ok(values),
+        Some(scope) => Err(Problem::blocked(format!(
+            "option values: global.resourceScope {scope:?}, only \"all\" is allowed"
+        ))),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The order is what makes an upgrade invisible: a running istiod that reads the injector's `ConfigMap`
 //! of another version may deny every injection, so on a replacement that `ConfigMap` waits for the
-//! new istiod; webhooks come last, for a webhook without a server behind it refuses pods; gateways
+//! new istiod; webhooks follow istiod, for a webhook without a server behind it refuses pods; gateways
 //! come after the webhooks, for their pods get their image from the injector.
 
 use std::collections::BTreeMap;
@@ -48,6 +48,8 @@ pub fn desired(view: &ModelView, validated: &Validated) -> Option<ObjectsSet> {
         stages,
         retain: Vec::new(),
         wait: WAIT,
+        // Half a control plane is worse than none.
+        whole: true,
     })
 }
 
@@ -139,9 +141,9 @@ fn stages(
 fn stage(name: &str, objects: impl Iterator<Item = Value>, gate: &[Gate]) -> Stage {
     Stage {
         name: name.to_owned(),
-        // What a chart renders without kind or name was refused when it was rendered.
+        // What has no kind or name was refused before.
         objects: objects
-            .map(disown)
+            .map(unpurgeable)
             .filter_map(|o| Object::new(o).ok())
             .collect(),
         gate: gate.to_vec(),
@@ -150,7 +152,7 @@ fn stage(name: &str, objects: impl Iterator<Item = Value>, gate: &[Gate]) -> Sta
 }
 
 /// Takes off what would let another tool delete the object. The engine adds our own labels.
-fn disown(mut object: Value) -> Value {
+fn unpurgeable(mut object: Value) -> Value {
     if let Some(labels) = object["metadata"]["labels"].as_object_mut() {
         for label in PURGE_LABELS {
             labels.remove(label);

@@ -18,6 +18,8 @@ pub const RELEASE: &str = "istio-release";
 pub struct Query {
     /// Path of the attached payload, or why Juju has none.
     pub release: Result<PathBuf, String>,
+    /// The SHA-256 that it must have.
+    pub sha256: Option<String>,
     /// What to render from it; nothing while the options are not in order.
     pub settings: Option<Settings>,
     /// Directory where a rendering is kept for the next hook.
@@ -59,6 +61,8 @@ pub enum ReleaseTrouble {
     Missing,
     /// The file does not hold a release: why.
     Damaged(String),
+    /// Not the file that the option `release-sha256` pins: the SHA-256 it has.
+    Pinned(String),
     /// The release and the options do not go together: which option, and why.
     Unrenderable(String),
 }
@@ -91,6 +95,7 @@ pub fn query(view: &ModelView) -> Query {
         });
     Query {
         release,
+        sha256: config::release_sha256(&view.config).ok().flatten(),
         settings,
         cache: view.context.charm_dir.clone(),
         proxies,

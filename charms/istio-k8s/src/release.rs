@@ -14,8 +14,8 @@ use mesh::payload::{Payload, PayloadError};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::cluster::chain;
 use crate::observe::{Release, ReleaseTrouble};
+use juju_charm::chain;
 
 /// Name of the file in the charm's directory.
 const CACHE: &str = ".rendered.json";
@@ -28,18 +28,26 @@ struct Cached {
     control_plane: ControlPlane,
 }
 
-/// The control plane that the payload at `path` renders to.
+/// The control plane that the payload at `path` renders to. A payload that is not the `pinned` one is
+/// not even unpacked.
 ///
 /// # Errors
 /// No payload, a damaged one, or one that does not go together with the settings.
 pub fn read(
     path: Result<&PathBuf, &String>,
+    pinned: Option<&str>,
     settings: &Settings,
     cache: &Path,
 ) -> Result<Release, ReleaseTrouble> {
     let path = path.map_err(|_| ReleaseTrouble::Missing)?;
     let bytes = fs::read(path).map_err(|why| ReleaseTrouble::Damaged(why.to_string()))?;
     let sha256 = hex(&Sha256::digest(&bytes));
+    if bytes.is_empty() {
+        return Err(ReleaseTrouble::Missing);
+    }
+    if pinned.is_some_and(|pinned| pinned != sha256) {
+        return Err(ReleaseTrouble::Pinned(sha256));
+    }
     let key = key(&sha256, settings);
     let file = cache.join(CACHE);
     if let Some(Cached {

@@ -20,11 +20,25 @@ pub fn outcome(
             .into_iter()
             .flat_map(|applied| problems_of(view, applied)),
     );
-    if !problems.is_empty() {
-        return Outcome::from_problems(view, "", &problems);
-    }
     match (validated, applied) {
-        (Validated::Run(installation), Some(_)) => running(view, installation),
+        // A gateway that is not up yet keeps nobody from using the control plane.
+        (Validated::Run(installation), Some(applied)) if applied.is_complete() => {
+            let outcome = running(view, installation);
+            if problems.is_empty() {
+                return outcome;
+            }
+            let Outcome {
+                unit_status,
+                app_status,
+                ..
+            } = Outcome::from_problems(view, "", &problems);
+            Outcome {
+                unit_status,
+                app_status,
+                ..outcome
+            }
+        }
+        _ if !problems.is_empty() => Outcome::from_problems(view, "", &problems),
         (Validated::Leave, _) => Outcome::status(
             view,
             StatusMessage::maintenance("removed; CRDs and namespaces are kept"),
@@ -81,5 +95,6 @@ fn running(view: &ModelView, installation: &Installation) -> Outcome {
 fn root_namespace(settings: &Settings) -> &str {
     settings.values["meshConfig"]["rootNamespace"]
         .as_str()
+        .filter(|namespace| !namespace.is_empty())
         .unwrap_or_else(|| settings.namespace.as_str())
 }

@@ -1,6 +1,6 @@
 //! Decides, from what was read, whether there is something to install and what. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use juju_charm::{Event, ModelView, Problem};
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
@@ -8,6 +8,7 @@ use kube_apply::{Inventory, Object};
 use mesh::control_plane::render::webhooks_of;
 use mesh::control_plane::{ControlPlane, Settings};
 use mesh::injection::{is_injector, overlaps};
+use semver::Version;
 use serde_json::Value;
 
 use crate::config;
@@ -69,12 +70,15 @@ fn installation(
     let release = release(view, cluster)?;
     let inventory = inventory(view);
     let ours = cluster.istiods.iter().find(|d| inventory.owns(d));
-    if let Some(deployment) = ours {
-        stays_in_place(view, deployment, settings)?;
-    }
     let control_plane = &release.control_plane;
     let webhooks = webhooks_of(control_plane, settings, &live_failure_policies(cluster));
-    no_second_injector(view, cluster, &inventory, &webhooks)?;
+    if let Some(deployment) = ours {
+        stays_in_place(view, deployment, settings)?;
+        stays_whole(view, control_plane)?;
+        not_older(view, deployment, &release.version)?;
+    }
+    each_object_once(control_plane, &webhooks)?;
+    no_second_injector(view, cluster, &inventory, &webhooks, ours.is_some())?;
     let wanted = control_plane
         .istiod
         .first()
@@ -105,16 +109,13 @@ fn release<'a>(view: &ModelView, cluster: &'a View) -> Result<&'a Release, Probl
             return Err(Problem::blocked(why.clone()));
         }
         Some(Err(ReleaseTrouble::Damaged(why))) => return Err(resource(format!(": {why}"))),
-    };
-    match config::release_sha256(&view.config)? {
-        Some(pinned) if pinned != release.sha256 => {
-            let found = &release.sha256;
-            Err(resource(format!(
+        Some(Err(ReleaseTrouble::Pinned(found))) => {
+            return Err(resource(format!(
                 " is sha256 {found:.8}…, not release-sha256"
-            )))
+            )));
         }
-        _ => Ok(release),
-    }
+    };
+    Ok(release)
 }
 
 /// A running control plane neither moves nor changes its revision by an option: that would start
@@ -137,12 +138,82 @@ fn stays_in_place(view: &ModelView, istiod: &Object, settings: &Settings) -> Res
     }
 }
 
+/// Options under which nothing of istiod is rendered would prune the running one, under its proxies
+/// and behind webhooks that refuse every pod without it.
+fn stays_whole(view: &ModelView, control_plane: &ControlPlane) -> Result<(), Problem> {
+    if !control_plane.istiod.is_empty() {
+        return Ok(());
+    }
+    let app = &view.context.app;
+    Err(Problem::blocked(
+        "options profile and values leave out the istiod that runs; remove the application instead",
+    )
+    .with_hint(format!("juju config {app} profile=default")))
+}
+
+/// An older release lacks fields of the newer one's definitions, and the API server drops what it
+/// does not know from everybody's objects.
+fn not_older(view: &ModelView, istiod: &Object, release: &str) -> Result<(), Problem> {
+    let running = istiod
+        .label("app.kubernetes.io/version")
+        .unwrap_or_default();
+    let (Ok(ours), Ok(live)) = (Version::parse(release), Version::parse(running)) else {
+        return Ok(());
+    };
+    if (ours.major, ours.minor) >= (live.major, live.minor) {
+        return Ok(());
+    }
+    Err(Problem::blocked(format!(
+        "Istio {running} runs, the resource istio-release is {release}"
+    ))
+    .with_hint(format!(
+        "juju attach-resource {} istio-release=FILE",
+        view.context.app
+    )))
+}
+
+/// Two objects of one name would overwrite each other in every hook; one without a name is no
+/// object.
+fn each_object_once(control_plane: &ControlPlane, webhooks: &[Value]) -> Result<(), Problem> {
+    let ControlPlane {
+        crds,
+        config,
+        injector_config,
+        istiod,
+        cni,
+        ztunnel,
+        gateways,
+        node_namespaces: _,
+        webhook_sources: _,
+    } = control_plane;
+    let parts = [crds, config, injector_config, istiod, cni, ztunnel];
+    let of_gateways = gateways.iter().flat_map(|gateway| &gateway.objects);
+    let mut seen = BTreeSet::new();
+    for object in parts
+        .into_iter()
+        .flatten()
+        .chain(webhooks)
+        .chain(of_gateways)
+    {
+        let id = Object::new(object.clone())
+            .map_err(|why| Problem::blocked(format!("option values: the charts render {why}")))?
+            .id();
+        if !seen.insert(id.clone()) {
+            return Err(Problem::blocked(format!(
+                "option gateways: {id} would be there twice, give the gateway another name"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// A pod that two injectors take is injected twice, so ours does not come beside a foreign one.
 fn no_second_injector(
     view: &ModelView,
     cluster: &View,
     inventory: &Inventory,
     webhooks: &[Value],
+    running: bool,
 ) -> Result<(), Problem> {
     let foreign: Vec<MutatingWebhookConfiguration> = cluster
         .mutating
@@ -159,11 +230,15 @@ fn no_second_injector(
     let Some(overlap) = overlaps(&ours, &foreign).into_iter().next() else {
         return Ok(());
     };
-    Err(Problem::blocked(format!(
+    let problem = Problem::blocked(format!(
         "{} of another Istio injects the same pods",
         overlap.other
-    ))
-    .with_hint(format!("juju config {} revision=NAME", view.context.app)))
+    ));
+    if running {
+        // Its revision does not change; which of the two gives way is a person's decision.
+        return Err(problem);
+    }
+    Err(problem.with_hint(format!("juju config {} revision=NAME", view.context.app)))
 }
 
 /// `failurePolicy` of every validator: istiod closes it once it answers, and a reconcile must not

@@ -222,6 +222,57 @@ fn a_running_control_plane_neither_moves_nor_changes_its_revision() {
 }
 
 #[test]
+fn options_that_leave_out_the_running_istiod_are_refused() {
+    let nothing = "spec: {components: {base: {enabled: false}, pilot: {enabled: false}}}\n";
+    let lab = Lab::installed();
+    lab.attach(&Release::of("1.31.0").with("manifests/profiles/empty.yaml", nothing));
+    let before = lab.ours();
+    for (option, value, says) in [
+        ("profile", "empty", "leave out the istiod that runs"),
+        (
+            "values",
+            "global: {resourceScope: cluster}",
+            "global.resourceScope",
+        ),
+    ] {
+        lab.config(option, value)
+            .config_changed()
+            .assert_says("blocked", &[says]);
+        assert_eq!(lab.ours(), before, "{option}={value} removed something");
+        lab.config(option, if option == "profile" { "default" } else { "" });
+    }
+}
+
+#[test]
+fn an_older_release_is_refused_under_a_newer_control_plane() {
+    let lab = Lab::installed();
+    lab.attach(&Release::of("1.30.2"))
+        .config_changed()
+        .assert_says("blocked", &["Istio 1.31.0 runs", "1.30.2"]);
+}
+
+#[test]
+fn a_gateway_with_the_name_of_istiod_is_refused() {
+    let lab = Lab::new();
+    lab.config("gateways", "- name: istiod\n")
+        .config_changed()
+        .assert_says("blocked", &["option gateways", "twice"]);
+    lab.assert_untouched();
+}
+
+#[test]
+fn a_foreign_object_among_ours_keeps_all_of_the_set_from_being_written() {
+    let lab = Lab::new();
+    lab.api.seed(json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "istio", "namespace": "istio-lab"},
+    }));
+    lab.config_changed()
+        .assert_says("blocked", &["ConfigMap istio-lab/istio"]);
+    assert_eq!(lab.ours(), [""; 0]);
+}
+
+#[test]
 fn a_second_injector_for_the_same_pods_is_refused() {
     let theirs = "istio-sidecar-injector-other-lab";
     let lab = Lab::new();

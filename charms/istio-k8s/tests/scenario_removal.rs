@@ -86,12 +86,15 @@ fn stopping_deletes_nothing() {
 }
 
 #[test]
-fn a_removal_that_was_cut_off_is_completed_by_the_next_try() {
+fn a_removal_that_was_cut_off_fails_so_that_juju_tries_again() {
     let lab = Lab::installed();
     lab.change(planned(0));
     lab.api.die_after_writes(4);
-    lab.hook(Event::Remove)
-        .assert_status("waiting", "Kubernetes API server not reachable");
+    let error = lab.failing_hook(Event::Remove);
+    assert!(
+        error.contains("Kubernetes API server not reachable"),
+        "{error}"
+    );
     lab.api.revive();
     lab.hook(Event::Remove);
     assert_eq!(

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::future::Future;
 use std::time::Duration;
 
-use juju_hooks::{Context, Event, HookTools, ToolError};
+use juju_hooks::{Context, Event, HookTools, Status, ToolError};
 use tokio::time::{Instant, timeout_at};
 use tracing::instrument::WithSubscriber as _;
 
@@ -64,6 +64,10 @@ pub enum HookError {
     /// The action's answer could not be given.
     #[error("cannot answer the action")]
     Answer(#[source] ToolError),
+    /// The application's last hook has to wait for something. No later hook would go on, so it is
+    /// run again.
+    #[error("the last hook is not finished: {0}")]
+    Unfinished(String),
 }
 
 /// Runs one dispatch. Hooks the charm has no use for (unknown, restricted) end well at once.
@@ -161,8 +165,13 @@ fn unobserved<C: Charm>(
 }
 
 fn end(view: &ModelView, outcome: &Outcome, host: Host<'_>) -> Result<(), HookError> {
+    let status = &outcome.unit_status;
+    let last = view.context.event == Event::Remove && view.planned_units == 0;
+    if last && status.status == Status::Waiting {
+        return Err(HookError::Unfinished(status.message.clone()));
+    }
     commit(view, outcome, host.tools)?;
-    tracing::info!("{} done: {}", view.context.event, outcome.unit_status);
+    tracing::info!("{} done: {status}", view.context.event);
     Ok(())
 }
 

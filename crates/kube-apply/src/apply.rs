@@ -50,6 +50,7 @@ impl Engine {
     /// * An object that is as desired is not written, not even as a dry run.
     /// * An object that somebody else owns, and fields that a controller manages, are left alone and
     ///   reported. Edits by people (`kubectl`) are overruled.
+    /// * Of a set that is `whole` nothing is written while there is an object that somebody else owns.
     /// * Nothing is pruned while there is a conflict or a gate that does not hold. Namespaces and CRDs
     ///   are never deleted; existing Namespaces are never changed.
     ///
@@ -64,6 +65,12 @@ impl Engine {
             not_permitted: not_permitted(&live),
             ..Applied::default()
         };
+        if set.whole {
+            applied.conflicts = plan::plan(set, &live).conflict;
+            if !applied.conflicts.is_empty() {
+                return Ok(applied);
+            }
+        }
         let mut budget = set.wait;
         for stage in &set.stages {
             self.apply_stage(stage, &set.inventory, &mut live, &mut applied)
@@ -77,14 +84,15 @@ impl Engine {
                 }
             }
         }
-        if applied.conflicts.is_empty() {
-            self.prune(set, &live, &mut applied).await?;
-        }
+        // What replaces something gets its chance to come up before the replaced goes.
         for stage in &set.stages {
             for gate in &stage.advisory {
                 let pending = self.wait_for(*gate, stage, &mut live, &mut budget).await?;
                 applied.advisory.extend(pending);
             }
+        }
+        if applied.conflicts.is_empty() {
+            self.prune(set, &live, &mut applied).await?;
         }
         Ok(applied)
     }

@@ -76,15 +76,16 @@ impl Inventory {
     /// Who else may write `live`, in a phrase; `None` when we may.
     ///
     /// An object without our labels is foreign. Definitions (CRDs) are the exception: they outlive
-    /// every installer, so one without signs of a living owner (Helm release, operator, OLM, another
-    /// application of ours) is taken over.
+    /// every installer, so one without signs of a living owner (Helm release, operator, OLM) is taken
+    /// over, and applications of one charm share them (which version stays is the plan's business).
     pub fn foreign_owner(&self, live: &Object) -> Option<String> {
         if self.owns(live) {
             return None;
         }
         let owner = other_owner(live);
         if live.kind() == "CustomResourceDefinition" {
-            return owner;
+            let sibling = live.label(MANAGED_BY) == Some(&self.owner.charm);
+            return owner.filter(|_| !sibling);
         }
         Some(owner.unwrap_or_else(|| match live.label(MANAGED_BY) {
             Some(manager) => manager.to_owned(),
@@ -179,7 +180,9 @@ mod tests {
             sibling.clone(),
             Some("application other of model 11-22"),
         );
-        check(crd, sibling, Some("application other of model 11-22"));
+        check(crd, sibling, None);
+        let other_charm = json!({"labels": {MANAGED_BY: "other", MODEL: "11-22", APP: "other"}});
+        check(crd, other_charm, Some("application other of model 11-22"));
         check(crd, helm, Some("Helm release mesh/base"));
         check(
             crd,

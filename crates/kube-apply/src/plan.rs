@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::compare;
 use crate::object::Object;
-use crate::owner::{APPLIED_HASH, Inventory};
+use crate::owner::{APPLIED_HASH, Inventory, MANAGED_BY};
 use crate::prepare::prepare;
 use crate::query::Observed;
 use crate::set::{Conflict, ObjectsSet};
@@ -81,6 +81,9 @@ pub(crate) fn verdict(prepared: &Object, live: Option<&Object>, inventory: &Inve
     if prepared.kind() == "Namespace" {
         return Verdict::Keep;
     }
+    if prepared.kind() == "CustomResourceDefinition" && is_shared(prepared, live, inventory) {
+        return Verdict::Keep;
+    }
     if let Some(owner) = inventory.foreign_owner(live) {
         return Verdict::Conflict { owner };
     }
@@ -104,6 +107,32 @@ pub(crate) fn verdict(prepared: &Object, live: Option<&Object>, inventory: &Inve
             .collect();
         Verdict::Change { fields, adopt }
     }
+}
+
+/// Whether a definition is left as it is because this charm wrote it in a version at least as new.
+///
+/// Applications of one charm share definitions, and definitions outlive applications. The newest
+/// version wins: an older one lacks fields, and the server drops unknown fields of everybody's objects.
+fn is_shared(prepared: &Object, live: &Object, inventory: &Inventory) -> bool {
+    if live.label(MANAGED_BY) != Some(&inventory.owner.charm) {
+        return false;
+    }
+    let (ours, theirs) = (version(prepared), version(live));
+    if inventory.owns(live) {
+        theirs > ours
+    } else {
+        theirs >= ours
+    }
+}
+
+/// The numbers of the label `app.kubernetes.io/version`: `1.31.0-rc.1` is 1, 31, 0, 1.
+fn version(object: &Object) -> Vec<u64> {
+    let text = object
+        .label("app.kubernetes.io/version")
+        .unwrap_or_default();
+    text.split(['.', '-', '+'])
+        .filter_map(|part| part.parse().ok())
+        .collect()
 }
 
 fn metadata_of(object: &Object) -> Value {
@@ -261,6 +290,7 @@ mod tests {
             stages: vec![Stage::new("all", objects)],
             retain: Vec::new(),
             wait: Duration::ZERO,
+            whole: false,
         }
     }
 
@@ -330,6 +360,33 @@ mod tests {
         );
         check(vec![], vec![marked.clone(), ours(&crd)], "0 unchanged");
         check(vec![namespace], vec![marked], "1 unchanged");
+    }
+
+    #[test]
+    fn of_definitions_that_applications_of_one_charm_share_the_newest_stays() {
+        let crd = |version: &str| {
+            let mut crd = object(
+                "apiextensions.k8s.io/v1",
+                "CustomResourceDefinition",
+                "a.b",
+                json!({}),
+            );
+            crd.set_label("app.kubernetes.io/version", version);
+            crd
+        };
+        let siblings = |version: &str| {
+            let mut live = ours(&crd(version));
+            live.set_label(crate::owner::APP, "sibling");
+            live
+        };
+        let verdict = |live: Object, desired: &str| {
+            plan(&set(vec![crd(desired)]), &Observed::from_objects([live])).to_string()
+        };
+        assert_eq!(verdict(siblings("1.31.0"), "1.31.0"), "1 unchanged");
+        assert_eq!(verdict(siblings("1.31.0"), "1.30.9"), "1 unchanged");
+        assert!(verdict(siblings("1.9.0"), "1.31.0").starts_with("change"));
+        assert_eq!(verdict(ours(&crd("1.31.0")), "1.30.9"), "1 unchanged");
+        assert!(verdict(ours(&crd("1.30.9")), "1.31.0").starts_with("change"));
     }
 
     #[test]

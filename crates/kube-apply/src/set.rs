@@ -20,6 +20,9 @@ pub struct ObjectsSet {
     pub retain: Vec<ObjectRef>,
     /// Budget for all gates together.
     pub wait: Duration,
+    /// Write nothing while somebody else holds any of the objects: for objects that are of no use
+    /// without each other.
+    pub whole: bool,
 }
 
 /// Objects that are applied together, by rank of their kinds.

@@ -68,7 +68,7 @@ pub(crate) async fn send(client: &Client, call: &Call<'_>) -> Result<(StatusCode
         .await
         .map_err(unreachable)?;
     // A hook reads some forty lists and writes next to nothing: only writes are worth a log line.
-    if call.method == http::Method::GET {
+    if call.method == Method::GET {
         tracing::trace!(method = %call.method, path = %call.path, status = status.as_u16(), "API");
     } else {
         tracing::debug!(method = %call.method, path = %call.path, status = status.as_u16(), "API");

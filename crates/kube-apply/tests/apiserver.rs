@@ -55,6 +55,7 @@ impl<'a> Lab<'a> {
         ObjectsSet {
             inventory,
             wait: Duration::from_mins(1),
+            whole: false,
             ..common::set(stages)
         }
     }

@@ -173,6 +173,7 @@ fn control_plane(files: &Path) -> ObjectsSet {
         .collect();
     ObjectsSet {
         wait: Duration::from_mins(3),
+        whole: false,
         ..common::set(vec![
             Stage::new("definitions", definitions)
                 .gate(Gate::NamespaceActive)

@@ -18,19 +18,14 @@ use crate::{
 
 /// Packs the charms, then shows them at work: on the cluster of `KUBECONFIG` if that is set, else
 /// on a node of our own.
-pub(crate) fn demo(workspace: &Workspace, keep: bool) -> Result<ExitCode> {
+pub(crate) fn demo(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
     let mut needs = vec![Need::Build, Need::Go];
     if std::env::var_os("KUBECONFIG").is_none() {
         needs.push(Need::Node);
     }
     preflight::ensure(&needs)?;
     pack::pack(workspace, None)?;
-    let args = if keep {
-        vec!["--keep".to_owned()]
-    } else {
-        Vec::new()
-    };
-    replace(run_binary(workspace, "e2e", "demo", false), &args)
+    replace(run_binary(workspace, "e2e", "demo", false), args)
 }
 
 /// The simulator's `juju`.

@@ -51,6 +51,15 @@ enum Command {
         /// Leave everything up afterwards.
         #[arg(long)]
         keep: bool,
+        /// With KUBECONFIG: registry and path of Istio's images.
+        #[arg(long)]
+        hub: Option<String>,
+        /// With KUBECONFIG: tag of Istio's images.
+        #[arg(long)]
+        tag: Option<String>,
+        /// With KUBECONFIG: where the testbed's image `testapp` was pushed to.
+        #[arg(long)]
+        workload_image: Option<String>,
     },
     /// The simulator's juju command on the model that `demo --keep` left.
     #[command(disable_help_flag = true)]
@@ -113,7 +122,28 @@ fn run(cli: Cli) -> Result<ExitCode> {
             }
             Ok(ExitCode::SUCCESS)
         }
-        Command::Demo { keep } => delegate::demo(&workspace, keep),
+        Command::Demo {
+            keep,
+            hub,
+            tag,
+            workload_image,
+        } => {
+            let mut args = Vec::new();
+            if keep {
+                args.push("--keep".to_owned());
+            }
+            let given = [
+                ("--hub", hub),
+                ("--tag", tag),
+                ("--workload-image", workload_image),
+            ];
+            for (flag, value) in given {
+                if let Some(value) = value {
+                    args.extend([flag.to_owned(), value]);
+                }
+            }
+            delegate::demo(&workspace, &args)
+        }
         Command::Juju(passed) => delegate::juju(&workspace, &passed.args),
         Command::Testbed(passed) => delegate::testbed(&workspace, &passed.args),
         Command::Render(passed) => delegate::render(&workspace, &passed.args),

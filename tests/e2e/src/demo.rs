@@ -1,13 +1,18 @@
 //! The demo: what a user would type, what comes back, and a table of what was proven.
 
+#![expect(clippy::print_stdout, reason = "the demo is what it prints")]
+
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use crate::Juju;
 use crate::Lab;
 use crate::lab::{Gateway, istio_config, received};
 use crate::story::{SESSION, identity};
+use crate::wait::until;
 use testbed::V1_31;
 
 /// The model's name; on the cluster, the namespace of the applications.
@@ -17,11 +22,62 @@ const ISTIO: &str = "istio-system";
 /// Where the gateway goes.
 const EDGE: &str = "istio-ingress";
 
+/// The applications, in the order in which they go.
+const APPLICATIONS: [&str; 5] = ["gate", "dashboard", "echo", "istio-integrator", "istio-k8s"];
+
+/// Where the images come from.
+#[derive(Clone, Debug)]
+pub struct Images {
+    /// Registry and path of Istio's.
+    pub hub: String,
+    /// Tag of Istio's.
+    pub tag: String,
+    /// The sample workloads', if not the testbed's.
+    pub workload: Option<String>,
+}
+
+/// Takes the demo off a cluster that goes on living.
+#[derive(Clone, Debug)]
+pub struct Cleanup {
+    juju: Juju,
+    wanted: bool,
+}
+
+impl Cleanup {
+    /// Removes the applications, which remove what is theirs, and then the model. Whatever does not
+    /// go is said.
+    pub fn run(&self) {
+        if !self.wanted {
+            return;
+        }
+        for app in APPLICATIONS {
+            // Some of them may not be there yet, or not any more.
+            let _absent = self.juju.run(&["remove-application", "--no-prompt", app]);
+        }
+        let gone = until("an empty model", Duration::from_mins(2), || {
+            let status = self.juju.status()?;
+            Ok(status["applications"]
+                .as_object()
+                .is_none_or(serde_json::Map::is_empty)
+                .then_some(()))
+        });
+        let destroyed = gone.and_then(|()| {
+            self.juju
+                .run(&["destroy-model", MODEL, "--no-prompt"])
+                .map(drop)
+        });
+        if let Err(error) = destroyed {
+            println!("not cleaned up: {error:#}\n  juju destroy-model {MODEL} --force");
+        }
+    }
+}
+
 /// A running demo.
 #[derive(Debug)]
 pub struct Demo {
     lab: Lab,
     keep: bool,
+    images: Images,
     proven: Vec<(String, bool)>,
 }
 
@@ -30,11 +86,12 @@ impl Demo {
     ///
     /// # Errors
     /// Anything that does not build or start.
-    pub fn up(kubeconfig: Option<PathBuf>, keep: bool) -> Result<Self> {
+    pub fn up(kubeconfig: Option<PathBuf>, keep: bool, images: Images) -> Result<Self> {
         let lab = Lab::up_or_use(MODEL, &[V1_31], kubeconfig, keep)?;
         Ok(Self {
             lab,
             keep,
+            images,
             proven: Vec::new(),
         })
     }
@@ -54,8 +111,17 @@ impl Demo {
         Ok(())
     }
 
-    /// Success if everything was proven.
+    /// What takes the demo off its cluster: nothing where the node ends with the process, or is kept.
+    pub fn cleanup(&self) -> Cleanup {
+        Cleanup {
+            juju: self.lab.juju.clone(),
+            wanted: !self.keep && !self.lab.owns_cluster(),
+        }
+    }
+
+    /// Cleans up or says how to explore. Success if everything was proven.
     pub fn end(self) -> ExitCode {
+        self.cleanup().run();
         let failed = self.proven.iter().any(|(_, held)| !held);
         if self.keep {
             self.explore();
@@ -70,7 +136,7 @@ impl Demo {
     fn install(&mut self) -> Result<()> {
         heading("Install Istio and the integrator");
         let payload = V1_31.payload()?;
-        let options = istio_config("istio-k8s", &V1_31, EDGE)?;
+        let options = istio_config("istio-k8s", &self.images.hub, &self.images.tag, EDGE)?;
         let options = self.lab.write("istio-k8s.yaml", options)?;
         self.juju(&[
             "deploy",
@@ -84,17 +150,8 @@ impl Demo {
             &format!("istio-release={}", payload.display()),
         ])?;
         self.juju(&["deploy", &Lab::charm("istio-integrator"), "--trust"])?;
-        self.juju(&["deploy", &Lab::charm("echo-k8s"), "echo", "--trust"])?;
-        let dashboard = Lab::charm("dashboard-k8s");
-        let prefix = ["--config", "prefix=/dash/"];
-        self.juju(&[
-            "deploy",
-            &dashboard,
-            "dashboard",
-            "--trust",
-            prefix[0],
-            prefix[1],
-        ])?;
+        self.workload("echo-k8s", "echo", &[])?;
+        self.workload("dashboard-k8s", "dashboard", &["--config", "prefix=/dash/"])?;
         self.wait(&["istio-k8s", "echo", "dashboard"])?;
         let namespace = self.lab.api.get(&format!("/api/v1/namespaces/{ISTIO}"));
         self.prove(
@@ -137,7 +194,7 @@ impl Demo {
     fn guard(&mut self, gateway: &Gateway) -> Result<()> {
         let echo = format!("/{MODEL}-echo/anything");
         heading("Put a gatekeeper in front");
-        self.juju(&["deploy", &Lab::charm("gatekeeper-k8s"), "gate", "--trust"])?;
+        self.workload("gatekeeper-k8s", "gate", &[])?;
         self.juju(&[
             "integrate",
             "gate:ingress-auth",
@@ -188,6 +245,22 @@ impl Demo {
         );
         self.juju(&["status"])?;
         Ok(())
+    }
+
+    /// Deploys a sample workload.
+    fn workload(&self, charm: &str, app: &str, more: &[&str]) -> Result<()> {
+        let charm = Lab::charm(charm);
+        let image = self
+            .images
+            .workload
+            .as_ref()
+            .map(|image| format!("image={image}"));
+        let mut args = vec!["deploy", &charm, app, "--trust"];
+        args.extend(more);
+        if let Some(image) = &image {
+            args.extend(["--config", image]);
+        }
+        self.juju(&args).map(drop)
     }
 
     /// Runs a command as a user types it, and shows both.

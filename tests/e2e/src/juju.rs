@@ -10,10 +10,10 @@ use serde_json::Value;
 use crate::wait::until;
 
 /// How long applications may take to settle on a busy machine.
-const SETTLE: Duration = Duration::from_secs(240);
+const SETTLE: Duration = Duration::from_mins(4);
 
 /// A Juju model, reached through the command.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Juju {
     program: PathBuf,
     data: PathBuf,

@@ -16,10 +16,10 @@ use crate::juju::Juju;
 use crate::wait::until;
 
 /// Registry of the testbed's images. The node's registry looks at the last part of a name only.
-const HUB: &str = "registry.istio.io/testing";
+pub const HUB: &str = "registry.istio.io/testing";
 
 /// Longest wait for a route to reach the gateway's Envoy.
-const ROUTED: Duration = Duration::from_secs(60);
+const ROUTED: Duration = Duration::from_mins(1);
 
 /// Everything a test needs.
 #[derive(Debug)]
@@ -96,6 +96,11 @@ impl Lab {
     /// The cluster's kubeconfig.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
+    }
+
+    /// Whether the cluster was started here; else it is somebody's own.
+    pub fn owns_cluster(&self) -> bool {
+        self.node.is_some()
     }
 
     /// The API server's audit log.
@@ -182,15 +187,15 @@ impl Gateway {
 ///
 /// # Errors
 /// None that a test could cause.
-pub fn istio_config(app: &str, istio: &Istio, gateway_namespace: &str) -> Result<String> {
+pub fn istio_config(app: &str, hub: &str, tag: &str, gateway_namespace: &str) -> Result<String> {
     let gateways = format!(
         "- name: istio-ingressgateway\n  namespace: {gateway_namespace}\n  \
          service-type: NodePort\n  replicas: 1\n  \
          values: {{resources: {{requests: {{cpu: 10m, memory: 40Mi}}}}}}\n"
     );
     let options = serde_json::json!({app: {
-        "hub": HUB,
-        "tag": istio.version,
+        "hub": hub,
+        "tag": tag,
         "values": testbed::pilot_values(),
         "gateways": gateways,
     }});
@@ -250,6 +255,10 @@ fn workspace() -> PathBuf {
 }
 
 /// Starts a node and tells the steps on stderr. A node that somebody keeps is not taken from them.
+#[expect(
+    clippy::print_stderr,
+    reason = "a start takes long enough to say what it is at"
+)]
 fn start(options: &node::Options) -> Result<Node> {
     if let Some(kept) = Node::kept()? {
         bail!(

@@ -278,7 +278,7 @@ impl Story {
             .call(&http::Method::PUT, &scale, Some(&object))?;
         until(
             &format!("{replicas} replicas of {deployment}"),
-            Duration::from_secs(60),
+            Duration::from_mins(1),
             || {
                 let live = self.lab.api.get(&path)?;
                 Ok(
@@ -298,7 +298,7 @@ pub fn identity(answer: &Value) -> Vec<&str> {
         .flatten()
         .filter(|(k, _)| k.eq_ignore_ascii_case("kubeflow-userid"));
     named
-        .flat_map(|(_, v)| v.as_array())
+        .filter_map(|(_, v)| v.as_array())
         .flatten()
         .filter_map(Value::as_str)
         .collect()

@@ -132,22 +132,42 @@ impl Lab {
         self.state().record.action
     }
 
+    /// Runs a hook that is to fail, and gives the reason. Juju keeps nothing of it.
+    pub fn failing_hook(&self, event: Event) -> String {
+        let app = "meshy".parse().expect("a name");
+        let fx = || Cluster::new(self.api.engine(), app);
+        match self.attempt(event, Map::new(), fx) {
+            Ok(_) => panic!("the hook did not fail"),
+            Err(error) => error,
+        }
+    }
+
     fn run<F: EffectsFor<IstioK8s>>(
         &self,
         event: Event,
         params: Map<String, Value>,
         fx: impl FnOnce() -> F,
     ) {
+        let after = self.attempt(event, params, fx);
+        self.state
+            .replace(after.unwrap_or_else(|error| panic!("{error}")));
+    }
+
+    fn attempt<F: EffectsFor<IstioK8s>>(
+        &self,
+        event: Event,
+        params: Map<String, Value>,
+        fx: impl FnOnce() -> F,
+    ) -> Result<State, String> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .start_paused(true)
             .build()
             .expect("a runtime");
         let scenario = Scenario::<IstioK8s>::new().expect("metadata");
-        let after = runtime
-            .block_on(async { scenario.run_async(event, params, &self.state(), fx()).await });
-        self.state
-            .replace(after.unwrap_or_else(|error| panic!("{error}")));
+        runtime
+            .block_on(async { scenario.run_async(event, params, &self.state(), fx()).await })
+            .map_err(|error| error.to_string())
     }
 
     pub fn status(&self) -> (String, String) {

@@ -76,6 +76,7 @@ metadata:
   labels:
     app: istiod
     istio.io/rev: {{ .Values.revision | default "default" }}
+    app.kubernetes.io/version: {{ .Chart.AppVersion }}
     operator.istio.io/component: Pilot
     install.operator.istio.io/owning-resource: unknown
 spec:

@@ -25,6 +25,7 @@ pub(crate) fn set(stages: Vec<Stage>) -> ObjectsSet {
         stages,
         retain: Vec::new(),
         wait: Duration::from_secs(20),
+        whole: false,
     }
 }
 

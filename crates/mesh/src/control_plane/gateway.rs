@@ -6,10 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// Type of the gateway's Service.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum ServiceType {
     /// Reached through the cluster's load balancer.
-    #[default]
     LoadBalancer,
     /// Reached through a port of every node.
     NodePort,
@@ -50,9 +49,8 @@ pub struct GatewaySettings {
     pub name: String,
     /// Its namespace, created if absent; istiod's if left out.
     pub namespace: Option<String>,
-    /// Type of its Service.
-    #[serde(default)]
-    pub service_type: ServiceType,
+    /// Type of its Service; the chart's `LoadBalancer` if left out here and in `values`.
+    pub service_type: Option<ServiceType>,
     /// Ports of its Service; the chart's 15021, 80 and 443 if left out.
     pub ports: Option<Vec<GatewayPort>>,
     /// Annotations of its Service, as load balancers want them.
@@ -68,14 +66,20 @@ pub struct GatewaySettings {
 impl GatewaySettings {
     /// The gateway chart's values. `revision` is empty for the default revision.
     pub fn chart_values(&self, revision: &str) -> Value {
-        let mut service = json!({"type": self.service_type.as_str()});
+        let mut service = json!({});
+        if let Some(service_type) = self.service_type {
+            service["type"] = json!(service_type.as_str());
+        }
         if !self.annotations.is_empty() {
             service["annotations"] = json!(self.annotations);
         }
         if let Some(ports) = &self.ports {
             service["ports"] = ports.iter().map(service_port).collect();
         }
-        let mut own = json!({"name": self.name, "service": service});
+        let mut own = json!({"name": self.name});
+        if service != json!({}) {
+            own["service"] = service;
+        }
         if !revision.is_empty() {
             own["revision"] = json!(revision);
         }
@@ -115,7 +119,7 @@ mod tests {
         let gateways = parse("- name: istio-ingressgateway\n").unwrap();
         assert_eq!(
             gateways[0].chart_values(""),
-            json!({"name": "istio-ingressgateway", "service": {"type": "LoadBalancer"}})
+            json!({"name": "istio-ingressgateway"})
         );
     }
 

@@ -407,7 +407,7 @@ fn text(value: &Value) -> Option<&str> {
 
 /// The chart takes a caBundle already in base64; the typed field encodes once more, so decode.
 fn base64_text(encoded: &str) -> ByteString {
-    serde_json::from_value(Value::String(encoded.to_owned())).unwrap_or_default()
+    serde_json::from_value(Value::String(encoded.trim().to_owned())).unwrap_or_default()
 }
 
 #[cfg(test)]
