@@ -37,10 +37,10 @@ const BANNED: &[Banned] = &[
         words: &[
             concat!("crates", ".io"),
             concat!("py", "pi.org"),
-            concat!("pythonhosted", ".org"),
+            concat!("python", "hosted", ".org"),
             concat!("proxy.golang", ".org"),
             concat!("sum.golang", ".org"),
-            concat!("registry.npmjs", ".org"),
+            concat!("registry.", "npmjs", ".org"),
             concat!("deb.debian", ".org"),
         ],
         // Cargo writes its source into the lock file.
