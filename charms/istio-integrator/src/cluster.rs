@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::desired::{Objects, Serve};
 use crate::observe::{self, Live, Query, View};
-use crate::pass::{Done, pass};
+use crate::pass::{Done, close, pass};
 
 const NETWORKING: &str = "networking.istio.io";
 const SECURITY: &str = "security.istio.io";
@@ -150,8 +150,16 @@ impl Cluster {
             }
             _ => BTreeSet::new(),
         };
+        let terminating = match &gateway {
+            Some(Selected::One(gateway)) => self.terminating(gateway, &gateways, &pods).await?,
+            _ => BTreeSet::new(),
+        };
         let evidence = if query.wants_auth(ours.guarded()) {
-            self.evidence(&pods).await
+            let home = match &gateway {
+                Some(Selected::One(gateway)) => gateway.namespace.as_str(),
+                _ => "",
+            };
+            self.evidence(&pods, home).await
         } else {
             Evidence::default()
         };
@@ -171,6 +179,7 @@ impl Cluster {
             plane,
             gateway,
             pods,
+            terminating,
             evidence,
             authorizers,
             live: ours,
@@ -216,10 +225,34 @@ impl Cluster {
         Ok(gateway_pods(&typed::<Pod>(&observed, "", "Pod"), port))
     }
 
-    /// What the ready pods answer to requests of nobody in particular.
-    async fn evidence(&self, pods: &BTreeSet<GatewayPod>) -> Evidence {
+    /// The namespaces that are being deleted; not asked for where only the gateway's own matters.
+    async fn terminating(
+        &self,
+        gateway: &GatewayWorkload,
+        gateways: &[GatewayWorkload],
+        pods: &BTreeSet<GatewayPod>,
+    ) -> Result<BTreeSet<String>, ClusterError> {
+        let mut used = gateways
+            .iter()
+            .map(|other| &other.namespace)
+            .chain(pods.iter().map(|pod| &pod.namespace));
+        if used.all(|namespace| *namespace == gateway.namespace) {
+            return Ok(BTreeSet::new());
+        }
+        let observed = self.engine.observe(&[Read::list("", "Namespace")]).await?;
+        Ok(observed
+            .list("", "Namespace")
+            .filter(|namespace| namespace.is_terminating())
+            .map(|namespace| namespace.name().to_owned())
+            .collect())
+    }
+
+    /// What the ready pods in the namespace `home` answer to requests of nobody in particular. Pods
+    /// elsewhere may be anybody's: they are guarded too, but have no say in what is proven.
+    async fn evidence(&self, pods: &BTreeSet<GatewayPod>, home: &str) -> Evidence {
         let mut evidence = Evidence::default();
-        for pod in pods.iter().filter(|pod| pod.ready) {
+        let asked = |pod: &&GatewayPod| pod.ready && pod.namespace == home;
+        for pod in pods.iter().filter(asked) {
             evidence.pods.push(PodEvidence {
                 probe: self.ask(pod, PROBE_PATH).await,
                 denied: self.ask(pod, DENIED_PATH).await,
@@ -263,7 +296,7 @@ impl Cluster {
             sleep(PROOF_INTERVAL).await;
             let labels = selector(&serve.gateway.spec.selector);
             let pods = self.pods(&labels, serve.port.as_ref()).await?;
-            let evidence = self.evidence(&pods).await;
+            let evidence = self.evidence(&pods, &serve.home).await;
             let further = pass(serve, &next.live, &evidence)?;
             if further.live != next.live {
                 add(&mut total, self.engine.apply(&further.set).await?);
@@ -308,6 +341,14 @@ impl Effects for Cluster {
                 })
             }
             Objects::Serve(serve) => Box::pin(self.serve(&serve)).await,
+            Objects::Close(inventory, live) => {
+                let closed = close(&inventory, &live)?;
+                Ok(Done {
+                    applied: self.engine.apply(&closed.set).await?,
+                    served: closed.served,
+                    state: closed.state,
+                })
+            }
         }
     }
 
@@ -321,6 +362,7 @@ impl Effects for Cluster {
                 whole: false,
             },
             Objects::Serve(serve) => pass(&serve, &serve.live, &serve.evidence)?.set,
+            Objects::Close(inventory, live) => close(&inventory, &live)?.set,
         };
         Ok(self.engine.plan(&set).await?)
     }

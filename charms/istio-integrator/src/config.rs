@@ -35,7 +35,7 @@ pub fn read(app: &str, config: &Config) -> Result<Settings, Problem> {
         gateway: text("gateway"),
         gateway_name: text("gateway-name"),
         external_hostname: Some(text("external-hostname")).filter(|host| !host.is_empty()),
-        auth: text("auth").parse().map_err(|why| bad("auth", why))?,
+        auth: auth(config).map_err(|why| bad("auth", why))?,
     };
     for (option, value) in [
         ("istio-namespace", &settings.istio_namespace),
@@ -60,6 +60,14 @@ pub fn read(app: &str, config: &Config) -> Result<Settings, Problem> {
         host_name(host).map_err(|why| bad("external-hostname", why))?;
     }
     Ok(settings)
+}
+
+/// The option `auth` alone, which counts also while others are bad.
+///
+/// # Errors
+/// It has none of its values.
+pub fn auth(config: &Config) -> Result<AuthMode, String> {
+    config.str("auth").unwrap_or_default().trim().parse()
 }
 
 /// A name of RFC 1123 labels and dots, at most 253 characters.

@@ -21,6 +21,8 @@ pub enum Objects {
     Nothing(Inventory),
     /// Routes through a gateway.
     Serve(Box<Serve>),
+    /// No gateway is clear, but authorization is wanted: routes without it go, all else stays.
+    Close(Inventory, Box<Live>),
 }
 
 /// Routes through a gateway, and what guards it.
@@ -36,6 +38,8 @@ pub struct Serve {
     pub routes: Vec<Route>,
     /// Whether authorization is wanted.
     pub auth_wanted: bool,
+    /// The namespace of the gateway's workload: its pods give the proof.
+    pub home: String,
     /// The filters that ask the authorizer, one for each namespace with pods of the gateway; `None`
     /// if the authorizer is not clear.
     pub filters: Option<Vec<EnvoyFilter>>,
@@ -67,10 +71,18 @@ pub fn desired(view: &ModelView, validated: &Validated, cluster: &View) -> Optio
     if *view.event() == Event::Remove && view.planned_units == 0 {
         return Some(Objects::Nothing(observe::inventory(view)));
     }
-    let target = validated.target.as_ref().filter(|_| view.leader)?;
-    Some(Objects::Serve(Box::new(serve(
-        view, validated, target, cluster,
-    ))))
+    if !view.leader {
+        return None;
+    }
+    match &validated.target {
+        Some(target) => Some(Objects::Serve(Box::new(serve(
+            view, validated, target, cluster,
+        )))),
+        None if validated.auth.wanted && cluster.live.unguarded().next().is_some() => Some(
+            Objects::Close(observe::inventory(view), Box::new(cluster.live.clone())),
+        ),
+        None => None,
+    }
 }
 
 fn serve(view: &ModelView, validated: &Validated, target: &Target, cluster: &View) -> Serve {
@@ -100,6 +112,7 @@ fn serve(view: &ModelView, validated: &Validated, target: &Target, cluster: &Vie
         gateway: gateway(&edge, labels, target.port),
         routes: validated.routes.clone(),
         auth_wanted: validated.auth.wanted,
+        home: target.gateway.namespace.clone(),
         filters,
         policies: target
             .namespaces

@@ -144,6 +144,8 @@ pub struct View {
     pub gateway: Option<Selected<GatewayWorkload>>,
     /// The pods that a `Gateway` with that gateway's labels applies to.
     pub pods: BTreeSet<GatewayPod>,
+    /// Namespaces on their way out, where nothing new can be written.
+    pub terminating: BTreeSet<String>,
     /// What the ready ones answered; empty if authorization is not wanted.
     pub evidence: Evidence,
     /// The Services of authorizers that exist, with their ports.

@@ -4,13 +4,15 @@
 //! in front of which neither authorization nor the DENY policy is proven, while authorization is
 //! wanted (see [`mesh::auth`]).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use istio_api::CustomObject;
 use istio_api::networking::EnvoyFilter;
-use kube_apply::{Applied, Error, Object, ObjectRef, ObjectsSet, Stage};
-use mesh::auth::{AuthState, Evidence, FilterStep, LiveFilter, Scope, Situation, step};
+use kube_apply::{Applied, Error, Inventory, Object, ObjectRef, ObjectsSet, Stage};
+use mesh::auth::{
+    AuthState, Evidence, FilterStep, LiveFilter, Scope, Situation, routes_unguarded, step,
+};
 use mesh::routes::{Route, established, virtual_services};
 
 use crate::desired::Serve;
@@ -47,6 +49,9 @@ pub struct Done {
 /// # Errors
 /// Never, but for an object without a name.
 pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Error> {
+    if serve.auth_wanted && live.unguarded().next().is_some() {
+        return close(&serve.inventory, live);
+    }
     if serve.auth_wanted && moved(serve, live) {
         return leave_old_gateway(serve, live);
     }
@@ -68,6 +73,11 @@ pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Err
     let filters = match step.filter {
         FilterStep::Write => serve.filters.clone().unwrap_or_default(),
         FilterStep::Keep => live.filters.clone(),
+        FilterStep::Remove if serve.auth_wanted => {
+            let mut elsewhere = live.filters.clone();
+            elsewhere.retain(|filter| filter.metadata.namespace.as_ref() != Some(&serve.home));
+            elsewhere
+        }
         FilterStep::Remove => Vec::new(),
     };
     let policies = if step.deny {
@@ -76,19 +86,26 @@ pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Err
         Vec::new()
     };
 
-    let mut deny = Vec::new();
-    for policy in &policies {
-        deny.push(Object::new(policy.to_object_as(serve.security))?);
-    }
-    let mut guards = Vec::new();
+    // What other namespaces refuse must not keep the gateway's own from being guarded.
+    let (mut deny, mut guards, mut elsewhere) = (Vec::new(), Vec::new(), Vec::new());
     let mut retain = Vec::new();
+    for policy in &policies {
+        let object = Object::new(policy.to_object_as(serve.security))?;
+        if object.namespace() == Some(&serve.home) {
+            deny.push(object);
+        } else {
+            elsewhere.push(object);
+        }
+    }
     for filter in &filters {
         // EnvoyFilter has one version only.
         let object = Object::new(filter.to_object())?;
-        if step.filter == FilterStep::Keep {
+        if step.filter != FilterStep::Write {
             retain.push(object.id());
-        } else {
+        } else if object.namespace() == Some(&serve.home) {
             guards.push(object);
+        } else {
+            elsewhere.push(object);
         }
     }
     let mut edge = vec![Object::new(serve.networking(&serve.gateway))?];
@@ -101,10 +118,11 @@ pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Err
     }
     Ok(Pass {
         set: set(
-            serve,
+            &serve.inventory,
             vec![
                 Stage::new("deny", deny),
                 Stage::new("authorize", guards),
+                Stage::new("elsewhere", elsewhere),
                 Stage::new("routes", edge),
             ],
             retain,
@@ -121,12 +139,48 @@ pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Err
     })
 }
 
+/// Routes from the time before authorization was wanted go at once and on their own: whatever
+/// keeps the rest from being written, it does not keep them open.
+///
+/// # Errors
+/// Never, but for an object without a name.
+pub fn close(inventory: &Inventory, live: &Live) -> Result<Pass, Error> {
+    let mut kept = live.clone();
+    kept.virtual_services
+        .retain(|service| !routes_unguarded(service));
+    let mut retain = Vec::new();
+    for gateway in &kept.gateways {
+        retain.push(Object::new(gateway.to_object())?.id());
+    }
+    for service in &kept.virtual_services {
+        retain.push(Object::new(service.to_object())?.id());
+    }
+    for filter in &kept.filters {
+        retain.push(Object::new(filter.to_object())?.id());
+    }
+    for policy in &kept.policies {
+        retain.push(Object::new(policy.to_object())?.id());
+    }
+    Ok(Pass {
+        set: set(inventory, Vec::new(), retain),
+        live: kept,
+        served: BTreeSet::new(),
+        state: AuthState::Unproven,
+        more: true,
+    })
+}
+
 /// The gateway in use becomes another one: routes leave the old one, still guarded, before the
 /// `Gateway` selects pods of the new one, which nothing guards yet.
 fn leave_old_gateway(serve: &Serve, live: &Live) -> Result<Pass, Error> {
-    let mut guards = Vec::new();
+    let (mut guards, mut elsewhere) = (Vec::new(), Vec::new());
     for policy in &serve.policies {
-        guards.push(Object::new(policy.to_object_as(serve.security))?);
+        let object = Object::new(policy.to_object_as(serve.security))?;
+        if object.namespace() == Some(&serve.home) {
+            guards.push(object);
+        } else {
+            elsewhere.push(object);
+        }
     }
     let mut retain: Vec<ObjectRef> = Vec::new();
     for filter in &live.filters {
@@ -138,7 +192,14 @@ fn leave_old_gateway(serve: &Serve, live: &Live) -> Result<Pass, Error> {
     let mut policies = live.policies.clone();
     policies.extend(serve.policies.iter().cloned());
     Ok(Pass {
-        set: set(serve, vec![Stage::new("deny", guards)], retain),
+        set: set(
+            &serve.inventory,
+            vec![
+                Stage::new("deny", guards),
+                Stage::new("elsewhere", elsewhere),
+            ],
+            retain,
+        ),
         live: Live {
             gateways: Vec::new(),
             virtual_services: Vec::new(),
@@ -151,10 +212,10 @@ fn leave_old_gateway(serve: &Serve, live: &Live) -> Result<Pass, Error> {
     })
 }
 
-fn set(serve: &Serve, stages: Vec<Stage>, retain: Vec<ObjectRef>) -> ObjectsSet {
+fn set(inventory: &Inventory, stages: Vec<Stage>, retain: Vec<ObjectRef>) -> ObjectsSet {
     // Nothing here has a rollout of its own: there are no gates to wait for.
     ObjectsSet {
-        inventory: serve.inventory.clone(),
+        inventory: inventory.clone(),
         stages,
         retain,
         wait: Duration::ZERO,
@@ -169,34 +230,20 @@ fn moved(serve: &Serve, live: &Live) -> bool {
     })
 }
 
-/// The live filters compared with the desired ones, by namespace and name.
+/// The live filter of the gateway's namespace compared with the desired one.
 fn live_filter(serve: &Serve, live: &Live) -> LiveFilter {
     let Some(desired) = &serve.filters else {
         return LiveFilter::Current;
     };
-    let key = |filter: &EnvoyFilter| {
-        (
-            filter.metadata.namespace.clone(),
-            filter.metadata.name.clone(),
-        )
+    let home = |filter: &&EnvoyFilter| filter.metadata.namespace.as_ref() == Some(&serve.home);
+    let Some(desired) = desired.iter().find(home) else {
+        return LiveFilter::Absent;
     };
-    let by_key: BTreeMap<_, _> = live
-        .filters
-        .iter()
-        .map(|filter| (key(filter), filter))
-        .collect();
-    let mut absent = false;
-    for filter in desired {
-        match by_key.get(&key(filter)) {
-            None => absent = true,
-            Some(live) if live.spec != filter.spec => return LiveFilter::Outdated,
-            Some(_) => {}
-        }
-    }
-    if absent {
-        LiveFilter::Absent
-    } else {
-        LiveFilter::Current
+    let same = |filter: &&EnvoyFilter| filter.metadata.name == desired.metadata.name;
+    match live.filters.iter().filter(home).find(same) {
+        None => LiveFilter::Absent,
+        Some(live) if live.spec == desired.spec => LiveFilter::Current,
+        Some(_) => LiveFilter::Outdated,
     }
 }
 

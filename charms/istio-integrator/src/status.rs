@@ -74,6 +74,12 @@ fn problems_of(view: &ModelView, validated: &Validated, done: &Done) -> Vec<Prob
         Problem::blocked(format!("not permitted to list {kind}"))
             .with_hint(format!("juju trust {app} --scope=cluster"))
     }));
+    if validated.target.is_none() && validated.auth.wanted {
+        problems.push(Problem::waiting(
+            "no gateway is clear: routes without authorization are taken down",
+        ));
+        return problems;
+    }
     // Without a known authorizer, the reason has been told already.
     if validated.auth.authorizer.is_some() {
         match done.state {
@@ -105,10 +111,10 @@ fn databags(
         let reply = match (applied, &validated.target) {
             // Refused or gone: what was published is not true any more.
             _ if state.problem.is_some() => Some(String::new()),
-            (Some(done), Some(target)) if done.served.contains(&relation.id.0) => {
-                url(target, validated, relation.id)
-            }
-            (Some(_), Some(_)) => Some(String::new()),
+            (Some(done), target) if done.served.contains(&relation.id.0) => target
+                .as_ref()
+                .and_then(|target| url(target, validated, relation.id)),
+            (Some(_), _) => Some(String::new()),
             _ => None,
         };
         if let Some(url) = reply {

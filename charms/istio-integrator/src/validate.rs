@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use juju_charm::{ModelView, Problem, RelationId, RelationView};
-use mesh::auth::{Authorizer, wanted};
+use mesh::auth::{AuthMode, Authorizer, wanted};
 use mesh::discovery::{ControlPlane, GatewayService, GatewayWorkload, Selected, ServiceKind};
 use mesh::routes::{Backend, Route, RouteRequest, routes};
 use relations::{Ingress, IngressAuth, KubeflowIngress, Scheme, TraefikIngress};
@@ -90,10 +90,9 @@ pub fn validate(view: &ModelView, cluster: &View) -> (Validated, Vec<Problem>) {
             None
         }
     };
-    let auth = match &settings {
-        Some(settings) => auth(view, cluster, settings, &mut problems),
-        None => Auth::default(),
-    };
+    // An option that cannot be read does not say that none is wanted.
+    let mode = config::auth(&view.config).unwrap_or_default();
+    let auth = auth(view, cluster, mode, &mut problems);
     let target = settings.and_then(|settings| {
         target(view, cluster, settings)
             .map_err(|problem| problems.push(problem))
@@ -182,9 +181,14 @@ fn target(view: &ModelView, cluster: &View, settings: Settings) -> Result<Target
             .filter(shares)
             .map(|other| other.namespace.clone()),
     );
+    // Nothing can be written there, and its pods go.
+    namespaces.retain(|ns| *ns == gateway.namespace || !cluster.terminating.contains(ns));
     Ok(Target {
         base_url: base_url(&settings, gateway.service.as_ref(), port),
-        ready: cluster.pods.iter().any(|pod| pod.ready),
+        ready: cluster
+            .pods
+            .iter()
+            .any(|pod| pod.ready && pod.namespace == gateway.namespace),
         settings,
         plane,
         port,
@@ -235,14 +239,9 @@ fn target_problems(target: &Target) -> Vec<Problem> {
     problems
 }
 
-fn auth(
-    view: &ModelView,
-    cluster: &View,
-    settings: &Settings,
-    problems: &mut Vec<Problem>,
-) -> Auth {
+fn auth(view: &ModelView, cluster: &View, mode: AuthMode, problems: &mut Vec<Problem>) -> Auth {
     let related: Vec<&RelationView> = view.relations_of("ingress-auth").collect();
-    let wanted = wanted(settings.auth, !related.is_empty(), cluster.live.guarded());
+    let wanted = wanted(mode, !related.is_empty(), cluster.live.guarded());
     let mut auth = Auth {
         wanted,
         ..Auth::default()

@@ -242,11 +242,7 @@ fn every_namespace_whose_pods_the_gateway_selects_is_guarded() {
         .relation(traefik(1, "echo"))
         .relation(gate(2, "gatekeeper"));
     let after = config_changed(&api, &state);
-    assert_eq!(
-        status(&after).0,
-        "waiting",
-        "the twin's pod answers nothing"
-    );
+    assert_eq!(status(&after).0, "waiting", "no pod answers");
     let guards: Vec<String> = ours(&api)
         .iter()
         .filter_map(|name| {
@@ -345,4 +341,169 @@ fn an_authorizer_whose_name_is_no_services_closes_routes_and_is_never_asked_for(
     check("a b", ' ');
     check("x/proxy/admin", '/');
     check("..", '.');
+}
+
+/// A cluster with an open route of `echo`, and the state that goes with it.
+fn open_route() -> (kube_apply::testing::FakeApi, juju_sim::scenario::State) {
+    let api = cluster();
+    api.seed(gate_service());
+    let after = config_changed(&api, &leader().relation(traefik(1, "echo")));
+    assert_status(&after, "active", "1 route at http://192.0.2.7");
+    assert_eq!(kinds(&api), ["Gateway", "VirtualService"]);
+    (api, after)
+}
+
+#[test]
+fn open_routes_go_when_authorization_is_wanted_and_no_gateway_is_clear() {
+    // Another gateway has come.
+    let (api, after) = open_route();
+    for object in edge("twin-lab", "rival") {
+        api.seed(object);
+    }
+    let unclear = config_changed(&api, &after);
+    assert_eq!(status(&unclear).0, "blocked");
+    assert_eq!(routed(&api).len(), 2, "nobody wants authorization");
+    let after = config_changed(&api, &unclear.relation(gate(2, "gatekeeper")));
+    assert_status(
+        &after,
+        "blocked",
+        "several gateways: edge-lab/edge, twin-lab/rival; run: juju config meshy gateway=… \
+         (+1 more)",
+    );
+    assert_eq!(ours(&api), ["Gateway lab/istio-gateway"]);
+    assert_eq!(app_data(&after, 1, "ingress"), None);
+
+    // Options are bad.
+    let (api, after) = open_route();
+    let bad = after.config("istio-namespace", "Istio");
+    let bad = config_changed(&api, &bad);
+    assert_eq!(routed(&api).len(), 2, "nobody wants authorization");
+    let bad = bad.relation(gate(2, "gatekeeper"));
+    config_changed(&api, &bad.clone().config("auth", "none"));
+    assert_eq!(routed(&api).len(), 2, "open on purpose");
+    config_changed(&api, &bad.config("auth", "nonne"));
+    assert_eq!(ours(&api), ["Gateway lab/istio-gateway"]);
+}
+
+#[test]
+fn guarded_routes_stay_while_no_gateway_is_clear() {
+    let (api, after) = guarded();
+    let before = ours(&api);
+    for object in edge("twin-lab", "rival") {
+        api.seed(object);
+    }
+    api.forget_requests();
+    let after = config_changed(&api, &after);
+    assert_eq!(status(&after).0, "blocked");
+    assert_eq!(api.writes(), Vec::<String>::new());
+    assert_eq!(ours(&api), before);
+}
+
+#[test]
+fn open_routes_go_though_another_namespace_refuses_its_policy() {
+    let (api, after) = open_route();
+    for object in edge("back-lab", "edge") {
+        if object["kind"] == "Pod" {
+            api.seed(object);
+        }
+    }
+    let path = "/apis/security.istio.io/v1/namespaces/back-lab/authorizationpolicies/";
+    let refused = json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403,
+        "message": "admission webhook \"rules\" denied the request",
+    });
+    api.script("PATCH", path, 403, &refused.to_string(), None);
+    let after = config_changed(&api, &after.relation(gate(2, "gatekeeper")));
+    assert_eq!(status(&after).0, "blocked");
+    assert!(routed(&api).is_empty());
+    let policies: Vec<String> = ours(&api)
+        .into_iter()
+        .filter(|name| name.starts_with("AuthorizationPolicy edge-lab/"))
+        .collect();
+    assert_eq!(policies.len(), 1, "the gateway's own namespace is guarded");
+}
+
+#[test]
+fn a_namespace_on_its_way_out_is_not_written_to() {
+    let api = cluster();
+    api.seed(gate_service());
+    for object in edge("back-lab", "edge") {
+        if object["kind"] == "Pod" {
+            api.seed(object);
+        }
+    }
+    api.seed(json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": "back-lab", "deletionTimestamp": "2026-01-01T00:00:00Z"},
+    }));
+    denying(&api);
+    let state = leader()
+        .relation(traefik(1, "echo"))
+        .relation(gate(2, "gatekeeper"));
+    config_changed(&api, &state);
+    assert!(kinds(&api).contains(&"AuthorizationPolicy".to_owned()));
+    assert!(!ours(&api).iter().any(|name| name.contains("back-lab")));
+}
+
+#[test]
+fn that_authorization_was_wanted_is_remembered_by_each_of_its_objects() {
+    let check = |kept: &str| {
+        let (api, mut after) = guarded();
+        after.relations.retain(|relation| relation.id.0 != 2);
+        for object in api.objects() {
+            let name = object["metadata"]["name"].as_str().unwrap_or("");
+            let version = object["apiVersion"].as_str().unwrap_or("");
+            let kind = object["kind"].as_str().unwrap_or("");
+            let namespace = object["metadata"]["namespace"].as_str();
+            if ["EnvoyFilter", "VirtualService"].contains(&kind) && !name.contains(kept) {
+                api.remove(&ObjectRef::new(version, kind, namespace, name));
+            }
+        }
+        let after = hook(&api, Event::UpdateStatus, &after);
+        assert_eq!(status(&after).0, "blocked", "{kept}");
+        assert!(
+            kinds(&api).contains(&"AuthorizationPolicy".to_owned()),
+            "{kept}"
+        );
+    };
+    check("meshy-routes");
+    check("meshy-auth-probe");
+    check("lab-meshy-auth-");
+}
+
+#[test]
+fn a_pod_in_another_namespace_is_guarded_but_has_no_say_in_what_is_proven() {
+    let api = cluster();
+    api.seed(gate_service());
+    // Anybody may give a pod the gateway's labels. It says it is ready, and answers nothing.
+    for object in edge("back-lab", "edge") {
+        if object["kind"] == "Pod" {
+            api.seed(object);
+        }
+    }
+    answers(&api, PROBE_PATH, 404, "", Some(1));
+    open(&api, 1);
+    authorizing(&api);
+    denying(&api);
+    let state = leader()
+        .relation(traefik(1, "echo"))
+        .relation(gate(2, "gatekeeper"));
+    let after = config_changed(&api, &state);
+    assert_status(
+        &after,
+        "active",
+        "1 route at http://192.0.2.7, authorization in force",
+    );
+    let filters: Vec<String> = ours(&api)
+        .iter()
+        .filter_map(|name| {
+            Some(
+                name.strip_prefix("EnvoyFilter ")?
+                    .split('/')
+                    .next()?
+                    .to_owned(),
+            )
+        })
+        .collect();
+    assert_eq!(filters, ["back-lab", "edge-lab"]);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use istio_api::networking::{EnvoyFilter, VirtualService};
+use istio_api::networking::{EnvoyFilter, HttpRoute, VirtualService};
 use istio_api::security::AuthorizationPolicy;
 use kube_apply::{Inventory, Owner};
 use mesh::auth::{
@@ -14,21 +14,32 @@ use proptest::prelude::*;
 use super::*;
 
 const NAMESPACE: &str = "edge-lab";
+/// Another namespace with pods that the gateway selects, sorted before it.
+const TWIN: &str = "back-lab";
 
 /// The model side of a run.
 #[derive(Clone, Debug, Default)]
 struct Wishes {
     authorizer: Option<u16>,
     relations: BTreeSet<u32>,
+    /// Whether there are pods in [`TWIN`].
+    twin: bool,
 }
 
-fn edge() -> Edge {
+impl Wishes {
+    fn namespaces(&self) -> Vec<&'static str> {
+        let twin = self.twin.then_some(TWIN);
+        twin.into_iter().chain([NAMESPACE]).collect()
+    }
+}
+
+fn edge(auth_wanted: bool) -> Edge {
     Edge {
         namespace: "lab".to_owned(),
         gateway: "front".to_owned(),
         name: "meshy-routes".to_owned(),
         hosts: vec!["*".to_owned()],
-        guard: None,
+        guard: auth_wanted.then(|| "token".to_owned()),
     }
 }
 
@@ -37,13 +48,8 @@ fn serve(wishes: &Wishes, auth_wanted: bool) -> Serve {
     let filter = |port: u16| {
         let headers = ["x-user".to_owned()];
         let authorizer = Authorizer::new("gate", "lab", port, &[], &headers).unwrap();
-        vec![envoy_filter(
-            "guard",
-            NAMESPACE,
-            &labels,
-            &authorizer,
-            "token",
-        )]
+        let filter = |ns: &str| envoy_filter("guard", ns, &labels, &authorizer, "token");
+        wishes.namespaces().into_iter().map(filter).collect()
     };
     let request = |relation: &u32| RouteRequest {
         relation: *relation,
@@ -67,18 +73,23 @@ fn serve(wishes: &Wishes, auth_wanted: bool) -> Serve {
             owner,
             name: "ingress".to_owned(),
         },
-        gateway: gateway(&edge(), &labels, 80),
+        gateway: gateway(&edge(auth_wanted), &labels, 80),
         routes: routes(&requests).0,
         auth_wanted,
+        home: NAMESPACE.to_owned(),
         filters: wishes.authorizer.map(filter),
-        policies: vec![deny_policy("guard", NAMESPACE, &labels)],
-        probe: probe_virtual_service(&edge(), "meshy-auth-probe"),
+        policies: wishes
+            .namespaces()
+            .into_iter()
+            .map(|ns| deny_policy("guard", ns, &labels))
+            .collect(),
+        probe: probe_virtual_service(&edge(auth_wanted), "meshy-auth-probe"),
         port: None,
         networking: "v1",
         security: "v1",
         live: Live::default(),
         evidence: Evidence::default(),
-        edge: edge(),
+        edge: edge(auth_wanted),
     }
 }
 
@@ -91,6 +102,17 @@ struct Proxy {
 }
 
 impl Proxy {
+    fn asks(&self) -> bool {
+        let home = |filter: &EnvoyFilter| filter.metadata.namespace.as_deref() == Some(NAMESPACE);
+        self.filters.iter().any(home)
+    }
+
+    fn denies(&self) -> bool {
+        let home =
+            |policy: &AuthorizationPolicy| policy.metadata.namespace.as_deref() == Some(NAMESPACE);
+        self.policies.iter().any(home)
+    }
+
     fn probe(&self) -> Answer {
         let routed = self.virtual_services.iter().any(|vs| {
             vs.spec
@@ -98,7 +120,7 @@ impl Proxy {
                 .iter()
                 .any(|rule| rule.direct_response.is_some())
         });
-        match (routed, self.filters.is_empty()) {
+        match (routed, !self.asks()) {
             (false, _) => Answer::NoRoute,
             (true, true) => Answer::Open,
             (true, false) => Answer::Authorizer,
@@ -106,10 +128,10 @@ impl Proxy {
     }
 
     fn evidence(&self) -> Evidence {
-        let denied = if self.policies.is_empty() {
-            Answer::NoRoute
-        } else {
+        let denied = if self.denies() {
             Answer::Denied
+        } else {
+            Answer::NoRoute
         };
         Evidence {
             pods: vec![PodEvidence {
@@ -119,12 +141,14 @@ impl Proxy {
         }
     }
 
+    /// Whether a route written since authorization was wanted would be open to who knows the guard's
+    /// value: the filter and the policy have to do without it.
     fn open(&self) -> bool {
-        let routed = self
-            .virtual_services
-            .iter()
-            .any(|vs| vs.spec.http.iter().any(|rule| !rule.route.is_empty()));
-        routed && self.filters.is_empty() && self.policies.is_empty()
+        let routed = self.virtual_services.iter().any(|vs| {
+            let leads = |rule: &HttpRoute| !rule.route.is_empty();
+            !routes_unguarded(vs) && vs.spec.http.iter().any(leads)
+        });
+        routed && !self.asks() && !self.denies()
     }
 }
 
@@ -150,7 +174,25 @@ fn checked(serve: &Serve, live: &Live, evidence: &Evidence) -> Pass {
     said.extend(filters.iter().map(|f| object(f.to_object())));
     said.extend(policies.iter().map(|p| object(p.to_object())));
     assert_eq!(wanted, said);
+    if serve.auth_wanted {
+        assert_eq!(next.live.unguarded().count(), 0);
+        assert_all_guarded(serve, &next.live);
+    }
     next
+}
+
+/// While there are routes, each namespace with pods has its filter or its policy.
+fn assert_all_guarded(serve: &Serve, live: &Live) {
+    if live.gateways.is_empty() || live.virtual_services.is_empty() {
+        return;
+    }
+    let mut guarded: BTreeSet<&Option<String>> = BTreeSet::new();
+    guarded.extend(live.filters.iter().map(|f| &f.metadata.namespace));
+    guarded.extend(live.policies.iter().map(|p| &p.metadata.namespace));
+    for policy in &serve.policies {
+        let namespace = &policy.metadata.namespace;
+        assert!(guarded.contains(namespace), "{namespace:?}");
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -158,6 +200,8 @@ enum Event {
     Authorizer(Option<u16>),
     Relate(u32),
     Break(u32),
+    /// Pods come to another namespace, or go.
+    Twin(bool),
     /// One pass of a hook; the hook may end (or be killed) after any of them.
     Pass,
     /// A pass that sees no pod.
@@ -172,6 +216,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => prop_oneof![Just(None), Just(Some(80)), Just(Some(81))].prop_map(Event::Authorizer),
         1 => (0u32..3).prop_map(Event::Relate),
         1 => (0u32..3).prop_map(Event::Break),
+        1 => any::<bool>().prop_map(Event::Twin),
         4 => Just(Event::Pass),
         1 => Just(Event::BlindPass),
         2 => Just(Event::PushRoutes),
@@ -180,13 +225,29 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-fn run(events: &[Event]) -> (Live, Proxy) {
-    let (mut wishes, mut live, mut proxy) = (Wishes::default(), Live::default(), Proxy::default());
+/// What is live and pushed after relation 1 was served without authorization.
+fn open_before() -> (Wishes, Live, Proxy) {
+    let wishes = Wishes {
+        relations: BTreeSet::from([1]),
+        ..Wishes::default()
+    };
+    let serve = serve(&wishes, false);
+    let live = checked(&serve, &Live::default(), &Evidence::default()).live;
+    let proxy = Proxy {
+        virtual_services: live.virtual_services.clone(),
+        ..Proxy::default()
+    };
+    (wishes, live, proxy)
+}
+
+fn run(before: (Wishes, Live, Proxy), events: &[Event]) -> (Live, Proxy) {
+    let (mut wishes, mut live, mut proxy) = before;
     for event in events {
         match event {
             Event::Authorizer(port) => wishes.authorizer = *port,
             Event::Relate(id) => drop(wishes.relations.insert(*id)),
             Event::Break(id) => drop(wishes.relations.remove(id)),
+            Event::Twin(there) => wishes.twin = *there,
             Event::Pass => {
                 live = checked(&serve(&wishes, true), &live, &proxy.evidence()).live;
             }
@@ -220,22 +281,24 @@ fn settle(wishes: &Wishes, live: &mut Live, proxy: &mut Proxy) -> Pass {
 proptest! {
     #[test]
     fn no_order_of_events_opens_a_route(events in proptest::collection::vec(event(), 0..40)) {
-        run(&events);
+        run((Wishes::default(), Live::default(), Proxy::default()), &events);
+        run(open_before(), &events);
     }
 
     #[test]
     fn the_end_depends_on_the_last_wishes_only(events in proptest::collection::vec(event(), 0..20)) {
-        let (mut live, mut proxy) = run(&events);
-        let wishes = Wishes { authorizer: Some(80), relations: BTreeSet::from([1, 2]) };
+        let (mut live, mut proxy) = run(open_before(), &events);
+        let relations = BTreeSet::from([1, 2]);
+        let wishes = Wishes { authorizer: Some(80), relations, twin: true };
         let end = settle(&wishes, &mut live, &mut proxy);
         prop_assert_eq!(end.state, AuthState::InForce);
         prop_assert_eq!(end.served, BTreeSet::from([1, 2]));
-        prop_assert!(live.policies.is_empty() && live.filters.len() == 1);
+        prop_assert!(live.policies.is_empty() && live.filters.len() == 2);
 
         // Without an authorizer everything is denied, and the routes stand behind the policy.
         let wishes = Wishes { authorizer: None, ..wishes };
         let end = settle(&wishes, &mut live, &mut proxy);
-        prop_assert!(live.policies.len() == 1 && end.served.len() == 2);
+        prop_assert!(live.policies.len() == 2 && end.served.len() == 2);
     }
 }
 
@@ -244,6 +307,7 @@ fn a_route_waits_for_proof_and_the_filter_for_the_probe() {
     let wishes = Wishes {
         authorizer: Some(80),
         relations: BTreeSet::from([1]),
+        twin: false,
     };
     let (mut live, mut proxy) = (Live::default(), Proxy::default());
     let mut told = Vec::new();
@@ -274,10 +338,45 @@ fn a_route_waits_for_proof_and_the_filter_for_the_probe() {
 }
 
 #[test]
+fn pods_that_come_to_another_namespace_get_their_filter_and_cost_nobody_theirs() {
+    let mut wishes = Wishes {
+        authorizer: Some(80),
+        relations: BTreeSet::from([1]),
+        twin: false,
+    };
+    let (mut live, mut proxy) = (Live::default(), Proxy::default());
+    settle(&wishes, &mut live, &mut proxy);
+    wishes.twin = true;
+    let next = checked(&serve(&wishes, true), &live, &proxy.evidence());
+    assert_eq!(
+        (next.state, next.live.filters.len()),
+        (AuthState::InForce, 2)
+    );
+
+    // The gateway's own is deleted: the other's stays until the new one is written.
+    let mut live = next.live;
+    live.filters
+        .retain(|filter| filter.metadata.namespace.as_deref() == Some(TWIN));
+    let next = checked(&serve(&wishes, true), &live, &Evidence::default());
+    assert_eq!(next.live.filters, live.filters);
+    assert_eq!(next.live.policies.len(), 2);
+}
+
+#[test]
+fn open_routes_go_before_anything_else_is_written() {
+    let (wishes, live, proxy) = open_before();
+    let next = checked(&serve(&wishes, true), &live, &proxy.evidence());
+    assert!(next.set.stages.is_empty() && next.more);
+    assert_eq!(next.live.gateways, live.gateways);
+    assert!(next.live.virtual_services.is_empty());
+}
+
+#[test]
 fn routes_leave_the_old_gateway_before_the_new_one_is_selected() {
     let wishes = Wishes {
         authorizer: Some(80),
         relations: BTreeSet::from([1]),
+        twin: false,
     };
     let (mut live, mut proxy) = (Live::default(), Proxy::default());
     settle(&wishes, &mut live, &mut proxy);
@@ -306,6 +405,7 @@ fn without_authorization_all_routes_are_written_at_once() {
     let wishes = Wishes {
         authorizer: None,
         relations: BTreeSet::from([1, 2]),
+        twin: false,
     };
     let next = pass(
         &serve(&wishes, false),

@@ -3,8 +3,8 @@
 //! Invariants: while authorization is wanted, either it is proven in force or the DENY policy is
 //! among the objects; a route that does not exist yet waits until one of the two is proven. The
 //! filter is written only where the probe's route is seen to answer, so that the change of the
-//! answer is proof. A filter whose content changes is taken out and put back behind the proven DENY
-//! policy, since from outside the old and the new one look alike.
+//! answer is proof; and it is taken out only behind the proven DENY policy. A filter whose content changes is taken out and put
+//! back, since from outside the old and the new one look alike.
 
 use std::str::FromStr;
 
@@ -44,7 +44,7 @@ pub fn wanted(mode: AuthMode, related: bool, remembered: bool) -> bool {
     }
 }
 
-/// The live filter, compared with the desired one.
+/// The live filter in the namespace of the gateway's workload, compared with the desired one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LiveFilter {
     /// There is none.
@@ -97,7 +97,8 @@ pub enum FilterStep {
     Write,
     /// A live one is left as it is.
     Keep,
-    /// There is to be none.
+    /// There is to be none in the namespace of the gateway's workload; while authorization is wanted,
+    /// those elsewhere are left as they are.
     Remove,
 }
 
@@ -145,9 +146,9 @@ pub fn step(situation: &Situation) -> Step {
         // Not before the probe's route answers on every pod: then an answer from elsewhere can only
         // come from the filter, not from an application at `/`, nor from the filter that was.
         (true, LiveFilter::Absent) if evidence.open() => (FilterStep::Write, true),
-        (true, LiveFilter::Absent) => (FilterStep::Remove, true),
         (true, LiveFilter::Outdated) if denying => (FilterStep::Remove, true),
-        (true, LiveFilter::Outdated) => (FilterStep::Keep, true),
+        // What guards other namespaces' pods stays meanwhile, too.
+        (true, LiveFilter::Absent | LiveFilter::Outdated) => (FilterStep::Keep, true),
     };
     Step {
         filter,
@@ -226,14 +227,14 @@ mod tests {
         let unproven = |filter| (filter, true, Scope::Established, AuthState::Unproven);
         let denied = |filter| (filter, true, Scope::All, AuthState::Denied);
         let in_force = (Write, false, Scope::All, AuthState::InForce);
-        check(true, Absent, &[], unproven(Remove));
-        check(true, Absent, &[(NoRoute, NoRoute)], unproven(Remove));
+        check(true, Absent, &[], unproven(Keep));
+        check(true, Absent, &[(NoRoute, NoRoute)], unproven(Keep));
         check(true, Absent, &[(Open, NoRoute)], unproven(Write));
         check(
             true,
             Absent,
             &[(Open, Denied), (Nobody, Nobody)],
-            unproven(Remove),
+            unproven(Keep),
         );
         check(true, Current, &[], unproven(Write));
         check(true, Current, &[(Open, Denied)], denied(Write));
@@ -252,11 +253,37 @@ mod tests {
         );
         check(true, Outdated, &[(Authorizer, NoRoute)], unproven(Keep));
         check(true, Outdated, &[(Authorizer, Denied)], denied(Remove));
-        check(true, Absent, &[(Authorizer, Denied)], denied(Remove));
+        check(true, Absent, &[(Authorizer, Denied)], denied(Keep));
         check(true, Absent, &[(Open, Denied)], denied(Write));
         check(false, Current, &[(Authorizer, NoRoute)], unproven(Keep));
         check(false, Current, &[(Authorizer, Denied)], denied(Keep));
         check(false, Absent, &[(Open, NoRoute)], unproven(Keep));
+    }
+
+    #[test]
+    fn no_filter_is_removed_before_denial_is_proven() {
+        use Answer::{Authorizer, Denied, NoRoute, Nobody, Open};
+        let answers = [Authorizer, Denied, NoRoute, Nobody, Open];
+        for live in [
+            LiveFilter::Absent,
+            LiveFilter::Current,
+            LiveFilter::Outdated,
+        ] {
+            for (probe, denied) in answers.iter().flat_map(|p| answers.map(|d| (*p, d))) {
+                for filter_ready in [true, false] {
+                    let evidence = evidence(&[(probe, denied)]);
+                    let denying = evidence.denying();
+                    let got = step(&Situation {
+                        wanted: true,
+                        filter_ready,
+                        live,
+                        evidence,
+                    });
+                    let removes = got.filter == FilterStep::Remove;
+                    assert!(denying || !removes, "{live:?} {probe:?} {denied:?}");
+                }
+            }
+        }
     }
 
     #[test]
