@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use juju_charm::{ModelView, Problem, RelationId, RelationView};
 use mesh::auth::{AuthMode, Authorizer, wanted};
 use mesh::discovery::{ControlPlane, GatewayService, GatewayWorkload, Selected, ServiceKind};
+use mesh::name::check_label;
 use mesh::routes::{Backend, Route, RouteRequest, routes};
 use relations::{Ingress, IngressAuth, KubeflowIngress, Scheme, TraefikIngress};
 use sha2::{Digest as _, Sha256};
@@ -99,7 +100,7 @@ pub fn validate(view: &ModelView, cluster: &View) -> (Validated, Vec<Problem>) {
             .ok()
     });
     problems.extend(target.as_ref().into_iter().flat_map(target_problems));
-    let (routes, ingresses) = ingresses(view, &mut problems);
+    let (routes, ingresses) = ingresses(view, target.as_ref(), &mut problems);
     (
         Validated {
             target,
@@ -328,6 +329,7 @@ fn authorizer(
 
 fn ingresses(
     view: &ModelView,
+    target: Option<&Target>,
     problems: &mut Vec<Problem>,
 ) -> (Vec<Route>, BTreeMap<RelationId, IngressState>) {
     let model = view.context.model_name.as_str();
@@ -362,7 +364,11 @@ fn ingresses(
             }
             Ok(Some(Ingress::Traefik(ingress))) => {
                 state.dialect = Some("traefik");
-                match traefik(relation.id, &state.app, ingress) {
+                let remote = state.app.clone();
+                if is_cross_model(&remote) {
+                    state.app = format!("{remote} ({} of model {})", ingress.name, ingress.model);
+                }
+                match traefik(relation.id, &remote, model, ingress) {
                     Ok(request) => state.request = Some(request),
                     Err(problem) => {
                         state.problem = Some(problem.message.clone());
@@ -376,8 +382,24 @@ fn ingresses(
         }
         states.insert(relation.id, state);
     }
+    for state in states.values_mut() {
+        let gateway = state
+            .request
+            .as_ref()
+            .zip(target)
+            .filter(|(request, target)| is_gateway(&request.backend, target));
+        if let Some((request, _)) = gateway {
+            let problem = format!("{} is the gateway itself", request.backend.host());
+            problems.push(Problem::blocked(format!(
+                "ingress of {}: {problem}",
+                state.app
+            )));
+            state.problem = Some(problem);
+        }
+    }
     let requests: Vec<RouteRequest> = states
         .values()
+        .filter(|state| state.problem.is_none())
         .filter_map(|state| state.request.clone())
         .collect();
     let (routes, refused) = routes(&requests);
@@ -391,6 +413,36 @@ fn ingresses(
         }
     }
     (routes, states)
+}
+
+/// Whether requests would come back to where they are from, for ever.
+fn is_gateway(backend: &Backend, target: &Target) -> bool {
+    let service = target.gateway.service.as_ref();
+    backend.namespace == target.gateway.namespace
+        && service.is_some_and(|service| service.name == backend.service)
+}
+
+/// Whether Juju made up the name: that is how it calls applications of other models that relate to
+/// an offer.
+fn is_cross_model(app: &str) -> bool {
+    app.strip_prefix("remote-").is_some_and(|token| {
+        token.len() == 32 && token.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
+/// Model and name make the prefix, and perhaps the backend: an application speaks for itself only.
+/// What one of another model is called there, it alone can tell.
+fn speaks_for_itself(app: &str, own_model: &str, ingress: &TraefikIngress) -> Result<(), Problem> {
+    for (what, text, own) in [
+        ("model", &ingress.model, own_model),
+        ("name", &ingress.name, app),
+    ] {
+        check_label(text).map_err(|why| Problem::blocked(format!("{what} {text:?} {why}")))?;
+        if text != own && !is_cross_model(app) {
+            return Err(Problem::blocked(format!("{what} {text:?} is not its own")));
+        }
+    }
+    Ok(())
 }
 
 fn kubeflow(id: RelationId, app: &str, model: &str, ingress: KubeflowIngress) -> RouteRequest {
@@ -414,7 +466,13 @@ fn kubeflow(id: RelationId, app: &str, model: &str, ingress: KubeflowIngress) ->
     }
 }
 
-fn traefik(id: RelationId, app: &str, ingress: TraefikIngress) -> Result<RouteRequest, Problem> {
+fn traefik(
+    id: RelationId,
+    app: &str,
+    own_model: &str,
+    ingress: TraefikIngress,
+) -> Result<RouteRequest, Problem> {
+    speaks_for_itself(app, own_model, &ingress)?;
     if ingress.units.is_empty() {
         return Err(Problem::waiting("no unit is ready"));
     }

@@ -179,6 +179,83 @@ fn a_units_host_that_is_a_service_is_the_backend_and_a_pods_is_not() {
     check("10.1.2.3", "echo.lab.svc.cluster.local");
 }
 
+/// A relation of traefik's dialect that says it is `name` of `model`.
+fn called(remote_app: &str, model: &str, name: &str) -> Relation {
+    let unit = relations::UnitAddress {
+        host: "10.1.2.3".to_owned(),
+        ip: None,
+    };
+    let ingress = relations::TraefikIngress {
+        model: model.to_owned(),
+        name: name.to_owned(),
+        port: 8080,
+        strip_prefix: true,
+        redirect_https: false,
+        scheme: relations::Scheme::Http,
+        units: vec![unit.clone()],
+    };
+    Relation::new("ingress", 1, remote_app)
+        .remote_app_data(ingress.encode())
+        .remote_unit(0, unit.encode())
+}
+
+#[test]
+fn an_application_speaks_for_itself_only() {
+    let check = |model: &str, name: &str, why: &str| {
+        let api = cluster();
+        let after = config_changed(&api, &leader().relation(called("echo", model, name)));
+        assert_status(&after, "blocked", &format!("ingress of echo: {why}"));
+        assert!(routed(&api).is_empty());
+        assert_eq!(app_data(&after, 1, "ingress"), None);
+    };
+    check("lab", "books", "name \"books\" is not its own");
+    check("back-lab", "echo", "model \"back-lab\" is not its own");
+    let odd = "has '/', only a-z, 0-9 and - are allowed";
+    check("lab", "echo/admin", &format!("name \"echo/admin\" {odd}"));
+    check("lab/x", "echo", &format!("model \"lab/x\" {odd}"));
+}
+
+#[test]
+fn an_application_of_another_model_is_believed_and_shown_as_what_it_says() {
+    let api = cluster();
+    let remote = "remote-0123456789abcdef0123456789abcdef";
+    let after = config_changed(&api, &leader().relation(called(remote, "back-lab", "echo")));
+    assert_status(&after, "active", "1 route at http://192.0.2.7");
+    assert_eq!(routed(&api)[0].1, "echo.back-lab.svc.cluster.local");
+    let table = &action(&api, "list-routes", &json!({}), &after)["routes"];
+    let shown = format!("{remote} (echo of model back-lab)");
+    assert!(table.contains(&shown), "{table}");
+
+    let odd = called(remote, "back-lab", "echo/x");
+    let after = config_changed(&api, &leader().relation(odd));
+    assert_eq!(status(&after).0, "blocked");
+    assert!(routed(&api).is_empty());
+}
+
+#[test]
+fn a_route_back_to_the_gateway_is_refused() {
+    let api = cluster();
+    let looped = relations::KubeflowIngress {
+        service: "edge".to_owned(),
+        port: 80,
+        namespace: Some("edge-lab".to_owned()),
+        prefix: "/loop".to_owned(),
+        rewrite: None,
+    };
+    let looped = Relation::new("ingress", 1, "turn").remote_app_data(looped.encode());
+    let state = leader()
+        .relation(looped)
+        .relation(kubeflow(2, "books", "/books"));
+    let after = config_changed(&api, &state);
+    assert_status(
+        &after,
+        "blocked",
+        "ingress of turn: edge.edge-lab.svc.cluster.local is the gateway itself",
+    );
+    assert_eq!(routed(&api)[0].1, "books-ui.lab.svc.cluster.local");
+    assert_eq!(routed(&api).len(), 2);
+}
+
 #[test]
 fn urls_name_the_external_host_and_only_it_is_routed() {
     let api = cluster();
