@@ -273,7 +273,15 @@ fn auth(view: &ModelView, cluster: &View, mode: AuthMode, problems: &mut Vec<Pro
     let name = remote(relation);
     let namespace = view.context.model_name.as_str();
     match authorizer(relation, namespace, cluster) {
-        Ok(authorizer) => auth.authorizer = Some(authorizer),
+        Ok(authorizer) => {
+            for header in authorizer.unseen() {
+                problems.push(Problem::blocked(format!(
+                    "ingress-auth of {name}: it sets header {header}, so it is not shown what \
+                     clients send in it"
+                )));
+            }
+            auth.authorizer = Some(authorizer);
+        }
         Err(problem) => problems.push(Problem::new(
             problem.severity,
             format!("all is denied: ingress-auth of {name}: {}", problem.message),

@@ -507,3 +507,29 @@ fn a_pod_in_another_namespace_is_guarded_but_has_no_say_in_what_is_proven() {
         .collect();
     assert_eq!(filters, ["back-lab", "edge-lab"]);
 }
+
+#[test]
+fn a_header_that_the_authorizer_both_reads_and_sets_is_told() {
+    let api = cluster();
+    api.seed(gate_service());
+    answers(&api, PROBE_PATH, 404, "", Some(1));
+    open(&api, 1);
+    authorizing(&api);
+    denying(&api);
+    let auth = relations::IngressAuth {
+        service: "gate".to_owned(),
+        port: 8080,
+        allowed_request_headers: vec!["authorization".to_owned()],
+        allowed_response_headers: vec!["Authorization".to_owned()],
+    };
+    let gate = juju_sim::scenario::Relation::new("ingress-auth", 2, "gatekeeper")
+        .remote_app_data(auth.encode());
+    let after = config_changed(&api, &leader().relation(traefik(1, "echo")).relation(gate));
+    assert_status(
+        &after,
+        "blocked",
+        "ingress-auth of gatekeeper: it sets header authorization, so it is not shown what \
+         clients send in it",
+    );
+    assert_eq!(kinds(&api), ["EnvoyFilter", "Gateway", "VirtualService"]);
+}

@@ -22,6 +22,22 @@ const ROUTER: &str = "envoy.filters.http.router";
 const FILTER_NAME: &str = "istio-integrator.ext_authz";
 /// The request header that routes ask for while authorization is wanted, in lower case.
 pub const GUARD_HEADER: &str = "x-istio-integrator-guard";
+/// Headers that say where a message ends and what becomes of its connection: they are the proxies'
+/// own (RFC 9110 section 7.6.1, RFC 9112 section 6). Without them a request is another request.
+const FRAMING_HEADERS: &[&str] = &[
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+/// Beginnings of headers that the gateway itself sets and acts upon: they tell nobody's identity.
+const PROXY_HEADERS: &[&str] = &["x-envoy-", "x-forwarded-"];
 /// How long the authorizer may take.
 const TIMEOUT: &str = "10s";
 /// Names with more dashes than this get only their all-underscore spelling stripped.
@@ -67,14 +83,25 @@ impl Authorizer {
             service: service.to_owned(),
             namespace: namespace.to_owned(),
             port,
-            request_headers: headers(request_headers)?,
-            identity_headers: headers(identity_headers)?,
+            request_headers: headers(request_headers, &[])?,
+            identity_headers: headers(identity_headers, PROXY_HEADERS)?,
         })
     }
 
     /// The full name of its Service.
     pub fn host(&self) -> String {
         format!("{}.{}.svc.cluster.local", self.service, self.namespace)
+    }
+
+    /// Headers it is shown and sets as well: it never sees what a client sends in them, since they are
+    /// stripped.
+    pub fn unseen(&self) -> BTreeSet<&str> {
+        let stripped = self.stripped();
+        let shown = self.request_headers.iter();
+        shown
+            .filter(|name| stripped.contains(*name))
+            .map(String::as_str)
+            .collect()
     }
 
     /// Every spelling of the identity headers that a workload might read as one of them: many
@@ -87,16 +114,19 @@ impl Authorizer {
     }
 }
 
-fn headers(names: &[String]) -> Result<BTreeSet<String>, InvalidAuthorizer> {
+fn headers(names: &[String], refused: &[&str]) -> Result<BTreeSet<String>, InvalidAuthorizer> {
     let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     names
         .iter()
         .map(|name| {
             let lower = name.to_ascii_lowercase();
+            // Every spelling of an identity header is stripped.
+            let dashed = lower.replace('_', "-");
             if lower.is_empty()
                 || !lower.chars().all(token)
-                || lower == "host"
-                || lower == GUARD_HEADER
+                || FRAMING_HEADERS.contains(&dashed.as_str())
+                || dashed == GUARD_HEADER
+                || refused.iter().any(|prefix| dashed.starts_with(prefix))
             {
                 return Err(InvalidAuthorizer::Header(name.clone()));
             }

@@ -137,6 +137,53 @@ fn an_authorizer_that_cannot_be_written_is_refused() {
 }
 
 #[test]
+fn a_header_that_the_gateway_needs_itself_tells_no_identity() {
+    let accepted = |name: &str, identity: bool| {
+        let names = texts(&[name]);
+        let (request, identity) = if identity {
+            (&[][..], &names[..])
+        } else {
+            (&names[..], &[][..])
+        };
+        Authorizer::new("gate", "lab", 80, request, identity).is_ok()
+    };
+    for name in [
+        "Content-Length",
+        "content_length",
+        "transfer-encoding",
+        "Connection",
+        "te",
+        "upgrade",
+        "host",
+        ":authority",
+        GUARD_HEADER,
+    ] {
+        assert!(!accepted(name, true) && !accepted(name, false), "{name}");
+    }
+    for name in [
+        "X-Envoy-Original-Path",
+        "x-forwarded-for",
+        "X_Forwarded_Proto",
+    ] {
+        assert!(!accepted(name, true), "{name}");
+        assert!(accepted(name, false), "an authorizer may look at {name}");
+    }
+    assert!(accepted("kubeflow-userid", true) && accepted("authorization", true));
+}
+
+#[test]
+fn a_header_that_is_stripped_before_the_authorizer_is_shown_it_is_named() {
+    let check = |request: &[&str], identity: &[&str], expect: &[&str]| {
+        let authorizer =
+            Authorizer::new("gate", "lab", 80, &texts(request), &texts(identity)).unwrap();
+        assert_eq!(authorizer.unseen().into_iter().collect::<Vec<_>>(), expect);
+    };
+    check(&["cookie"], &["x-user"], &[]);
+    check(&["Cookie", "X-User"], &["x-user"], &["x-user"]);
+    check(&["x_user"], &["x-user"], &["x_user"]);
+}
+
+#[test]
 fn the_policy_denies_all_but_the_probe_which_leads_nowhere() {
     let policy = deny_policy("auth", "edge-lab", &labels()).to_object_as("v1beta1");
     assert_eq!(policy["apiVersion"], "security.istio.io/v1beta1");
