@@ -170,7 +170,12 @@ impl Cluster {
                 .map(|served| served.version.clone())
                 .collect()
         };
+        let guard = match ours.guard() {
+            Some(guard) => guard.to_owned(),
+            None => random_guard()?,
+        };
         Ok(View {
+            guard,
             networking: served(NETWORKING, "VirtualService"),
             security: served(SECURITY, "AuthorizationPolicy"),
             forbidden: observed.notes().filter_map(forbidden).collect(),
@@ -438,6 +443,16 @@ fn selector(labels: &BTreeMap<String, String>) -> String {
         .map(|(key, value)| format!("{key}={value}"))
         .collect();
     pairs.join(",")
+}
+
+fn random_guard() -> Result<String, ClusterError> {
+    let mut bytes = [0; observe::GUARD_BYTES];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        let reason = format!("no random numbers: {error}");
+        ClusterError(Error::Config { reason })
+    })?;
+    let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(hex.concat())
 }
 
 fn forbidden(note: &Note) -> Option<String> {

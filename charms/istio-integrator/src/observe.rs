@@ -7,7 +7,9 @@ use istio_api::security::AuthorizationPolicy;
 use juju_charm::ModelView;
 use k8s_openapi::api::core::v1::Service;
 use kube_apply::{Inventory, Owner};
-use mesh::auth::{AuthMode, Evidence, routes_unguarded, shows_authorization};
+use mesh::auth::{
+    AuthMode, Evidence, guard_of_filter, guard_of_routes, routes_unguarded, shows_authorization,
+};
 use mesh::discovery::{
     Choice, ControlPlane, GatewayPod, GatewayPort, GatewayWorkload, Selected, select_control_plane,
     select_gateway,
@@ -19,6 +21,9 @@ use crate::config::{self, Settings};
 
 /// Name of the charm, and of its inventory's owner.
 pub const CHARM: &str = "istio-integrator";
+
+/// How much of the guard's value is random.
+pub const GUARD_BYTES: usize = 16;
 
 /// What to read.
 #[derive(Clone, Debug)]
@@ -119,6 +124,16 @@ impl Live {
         !self.filters.is_empty() || !self.policies.is_empty() || traces()
     }
 
+    /// What routes ask for, as it was chosen when these were written; see [`mesh::auth::GUARD_HEADER`].
+    /// What somebody made of it that is too short to be unknown does not count.
+    pub fn guard(&self) -> Option<&str> {
+        let filters = self.filters.iter().filter_map(guard_of_filter);
+        let routes = self.virtual_services.iter().filter_map(guard_of_routes);
+        filters.chain(routes).find(|guard| {
+            guard.len() == 2 * GUARD_BYTES && guard.bytes().all(|b| b.is_ascii_hexdigit())
+        })
+    }
+
     /// The routes that need no authorization to be reached.
     pub fn unguarded(&self) -> impl Iterator<Item = &VirtualService> {
         self.virtual_services
@@ -152,6 +167,8 @@ pub struct View {
     pub authorizers: BTreeMap<String, Vec<u16>>,
     /// Our objects.
     pub live: Live,
+    /// What routes ask for while authorization is wanted: the live value, else a new random one.
+    pub guard: String,
     /// What we may not read, e.g. `list pods`.
     pub forbidden: Vec<String>,
 }

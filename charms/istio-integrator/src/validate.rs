@@ -10,7 +10,6 @@ use mesh::discovery::{ControlPlane, GatewayService, GatewayWorkload, Selected, S
 use mesh::name::check_label;
 use mesh::routes::{Backend, Route, RouteRequest, routes};
 use relations::{Ingress, IngressAuth, KubeflowIngress, Scheme, TraefikIngress};
-use sha2::{Digest as _, Sha256};
 
 use crate::config::{self, Settings};
 use crate::observe::{self, View};
@@ -250,7 +249,7 @@ fn auth(view: &ModelView, cluster: &View, mode: AuthMode, problems: &mut Vec<Pro
     if !wanted {
         return auth;
     }
-    auth.guard = Some(guard(view));
+    auth.guard = Some(cluster.guard.clone());
     let app = view.context.app.as_str();
     let relation = match related.as_slice() {
         [] => {
@@ -289,18 +288,6 @@ fn auth(view: &ModelView, cluster: &View, mode: AuthMode, problems: &mut Vec<Pro
     }
     auth.app = Some(name);
     auth
-}
-
-/// The same in every hook, and nothing that a client outside the model could know.
-fn guard(view: &ModelView) -> String {
-    let text = format!("guard {} {}", view.context.model_uuid, view.context.app);
-    let digest = Sha256::digest(text.as_bytes());
-    let hex: Vec<String> = digest
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    hex.concat()
 }
 
 fn authorizer(

@@ -533,3 +533,27 @@ fn a_header_that_the_authorizer_both_reads_and_sets_is_told() {
     );
     assert_eq!(kinds(&api), ["EnvoyFilter", "Gateway", "VirtualService"]);
 }
+
+#[test]
+fn what_routes_ask_for_cannot_be_guessed_and_stays_as_long_as_one_object_tells_it() {
+    let (api, after) = guarded();
+    let first = guard(&api);
+    assert_eq!(first.len(), 32);
+    assert_ne!(first, guard(&guarded().0), "same model, same application");
+
+    let all = api.objects();
+    let filter = all.iter().find(|object| object["kind"] == "EnvoyFilter");
+    assert!(filter.expect("a filter").to_string().contains(&first));
+    let id = |kind: &str, namespace: &str, name: &str| {
+        ObjectRef::namespaced("networking.istio.io/v1", kind, namespace, name)
+    };
+    api.remove(&id("VirtualService", "lab", "meshy-routes"));
+    hook(&api, Event::UpdateStatus, &after);
+    assert_eq!(guard(&api), first);
+
+    let name = filter.and_then(|object| object["metadata"]["name"].as_str());
+    api.remove(&id("EnvoyFilter", "edge-lab", name.expect("a name")));
+    assert!(!kinds(&api).contains(&"EnvoyFilter".to_owned()));
+    hook(&api, Event::UpdateStatus, &after);
+    assert_eq!(guard(&api), first);
+}

@@ -17,7 +17,7 @@ use juju_charm::Event;
 use juju_sim::scenario::{Relation, Scenario, State, databag};
 use kube_apply::ObjectRef;
 use kube_apply::testing::FakeApi;
-use mesh::auth::{DENIED_PATH, PROBE_BODY, PROBE_PATH};
+use mesh::auth::{DENIED_PATH, GUARD_HEADER, PROBE_BODY, PROBE_PATH};
 use relations::{IngressAuth, KubeflowIngress, TraefikIngress, UnitAddress};
 use serde_json::{Map, Value, json};
 
@@ -297,6 +297,20 @@ pub fn routed(api: &FakeApi) -> Vec<(String, String)> {
         }
     }
     routed
+}
+
+/// The value that the routes ask for.
+pub fn guard(api: &FakeApi) -> String {
+    let id = ObjectRef::namespaced(
+        "networking.istio.io/v1",
+        "VirtualService",
+        "lab",
+        "meshy-routes",
+    );
+    let routes = api.get(&id).expect("routes");
+    let header = format!("/spec/http/0/match/0/headers/{GUARD_HEADER}/exact");
+    let guard = routes.pointer(&header).and_then(|value| value.as_str());
+    guard.expect("a guard").to_owned()
 }
 
 pub fn app_data<'a>(state: &'a State, id: u32, key: &str) -> Option<&'a str> {

@@ -7,7 +7,8 @@
 //!
 //! What reaches a workload also depends on the filter being there at all: its routes match only with
 //! the header [`GUARD_HEADER`], which the filter's object sets on every request that comes in, and with
-//! a value that clients do not know. So a filter that somebody deletes takes the routes with it, and so
+//! a value that clients do not know: it is random, and stands in the objects themselves, where whoever
+//! may read `EnvoyFilter`s and `VirtualService`s can read it. So a filter that somebody deletes takes the routes with it, and so
 //! connections that are older than the filter, which Envoy serves with its old filters until they
 //! are drained, find no route.
 //!
@@ -20,8 +21,8 @@ mod probe;
 mod state;
 
 pub use objects::{
-    Authorizer, GUARD_HEADER, InvalidAuthorizer, deny_policy, envoy_filter, probe_virtual_service,
-    routes_unguarded, shows_authorization,
+    Authorizer, GUARD_HEADER, InvalidAuthorizer, deny_policy, envoy_filter, guard_of_filter,
+    guard_of_routes, probe_virtual_service, routes_unguarded, shows_authorization,
 };
 pub use probe::{Answer, DENIED_PATH, Evidence, PROBE_BODY, PROBE_PATH, PodEvidence, read_answer};
 pub use state::{

@@ -304,6 +304,31 @@ pub fn deny_policy(
     AuthorizationPolicy::new(namespace, name, spec)
 }
 
+/// The value of [`GUARD_HEADER`] that a filter sets.
+pub fn guard_of_filter(filter: &EnvoyFilter) -> Option<&str> {
+    let extensions = "/typed_config/early_header_mutation_extensions/0/typed_config/mutations";
+    let mutations = filter.spec.config_patches.iter().filter_map(|patch| {
+        let value = patch.patch.value.as_ref()?;
+        value.pointer(extensions)?.as_array()
+    });
+    mutations.flatten().find_map(|mutation| {
+        let header = mutation.pointer("/append/header")?;
+        (header["key"] == GUARD_HEADER).then_some(())?;
+        header["value"].as_str()
+    })
+}
+
+/// The value of [`GUARD_HEADER`] that routes ask for.
+pub fn guard_of_routes(service: &VirtualService) -> Option<&str> {
+    let matches = service.spec.http.iter().flat_map(|rule| &rule.matches);
+    matches
+        .filter_map(|matched| matched.headers.get(GUARD_HEADER))
+        .find_map(|value| match value {
+            StringMatch::Exact(value) => Some(value.as_str()),
+            _ => None,
+        })
+}
+
 /// Whether a `VirtualService` was written while authorization was wanted: it answers at
 /// [`PROBE_PATH`] or asks for [`GUARD_HEADER`].
 pub fn shows_authorization(service: &VirtualService) -> bool {
