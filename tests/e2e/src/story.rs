@@ -238,6 +238,8 @@ impl Story {
             "echo:ingress",
             "istio-integrator:ingress",
         ])?;
+        // A model moves on when it is looked at.
+        juju.wait_active(&["istio-integrator"])?;
         self.gateway.expect(&self.echo(), &[], 404)?;
         self.steady(&self.dashboard(), &[], 200)?;
         juju.run(&["integrate", "echo:ingress", "istio-integrator:ingress"])?;
