@@ -240,6 +240,18 @@ fn open_before() -> (Wishes, Live, Proxy) {
     (wishes, live, proxy)
 }
 
+/// What is live and pushed once relation 1 is served behind proven authorization.
+fn in_force() -> (Wishes, Live, Proxy) {
+    let wishes = Wishes {
+        authorizer: Some(80),
+        relations: BTreeSet::from([1]),
+        twin: false,
+    };
+    let (mut live, mut proxy) = (Live::default(), Proxy::default());
+    settle(&wishes, &mut live, &mut proxy);
+    (wishes, live, proxy)
+}
+
 fn run(before: (Wishes, Live, Proxy), events: &[Event]) -> (Live, Proxy) {
     let (mut wishes, mut live, mut proxy) = before;
     for event in events {
@@ -283,6 +295,7 @@ proptest! {
     fn no_order_of_events_opens_a_route(events in proptest::collection::vec(event(), 0..40)) {
         run((Wishes::default(), Live::default(), Proxy::default()), &events);
         run(open_before(), &events);
+        run(in_force(), &events);
     }
 
     #[test]
@@ -339,13 +352,7 @@ fn a_route_waits_for_proof_and_the_filter_for_the_probe() {
 
 #[test]
 fn pods_that_come_to_another_namespace_get_their_filter_and_cost_nobody_theirs() {
-    let mut wishes = Wishes {
-        authorizer: Some(80),
-        relations: BTreeSet::from([1]),
-        twin: false,
-    };
-    let (mut live, mut proxy) = (Live::default(), Proxy::default());
-    settle(&wishes, &mut live, &mut proxy);
+    let (mut wishes, live, proxy) = in_force();
     wishes.twin = true;
     let next = checked(&serve(&wishes, true), &live, &proxy.evidence());
     assert_eq!(
