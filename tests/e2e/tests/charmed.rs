@@ -7,7 +7,7 @@ use e2e::Lab;
 use e2e::lab::{HUB, istio_config};
 use e2e::story::Story;
 use serde_json::Value;
-use testbed::{V1_31, audit};
+use testbed::{V1_31, audit, tell};
 
 const MODEL: &str = "charmed-lab";
 
@@ -98,10 +98,10 @@ fn a_hook_with_nothing_to_do_writes_nothing() -> Result<()> {
         let writes = audit::writes(&entries);
         assert!(!entries.is_empty(), "{app} did not look at the cluster");
         assert!(writes.is_empty(), "{app} wrote {writes:#?}");
-        println!(
+        tell(&format!(
             "{app}: a hook with nothing to do made {} requests, no write",
             entries.len()
-        );
+        ));
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use mesh::control_plane::Settings;
 use mesh::control_plane::render::chart_with_webhooks;
 use mesh::payload::{ChartName, Payload};
 use serde_json::{Value, json};
-use testbed::Artifact;
+use testbed::{Artifact, tell};
 
 /// What the webhooks depend on, one at a time: revision, and values.
 fn cases() -> Vec<(&'static str, Value)> {
@@ -107,7 +107,7 @@ fn base_and_istiod_are_object_by_object_what_helm_gives() -> Result<()> {
             }
         }
     }
-    println!("{compared} objects compared, 0 differences");
+    tell(&format!("{compared} objects compared, 0 differences"));
     ensure!(compared > 4_000, "only {compared} objects were compared");
     Ok(())
 }

@@ -37,10 +37,6 @@ struct Tally {
     different: Vec<String>,
 }
 
-#[expect(
-    clippy::print_stdout,
-    reason = "the number of comparisons is part of the result"
-)]
 fn check(chart: &str) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let built = testbed::build::need(&[Artifact::Helm], &mut |_| {})?;
@@ -50,13 +46,13 @@ fn check(chart: &str) -> Result<()> {
         let payload = Payload::open(&istio.payload()?, istio.version, scratch.path())?;
         compare_chart(&payload, chart, helm, scratch.path(), &mut tally)?;
     }
-    println!(
+    testbed::tell(&format!(
         "{chart}: {} comparisons with helm, {} objects equal, {} refused by both, {} differences",
         tally.compared,
         tally.objects,
         tally.refused,
         tally.different.len()
-    );
+    ));
     assert!(tally.objects > 0);
     assert!(tally.different.is_empty(), "{}", tally.different.join("\n"));
     Ok(())
@@ -134,5 +130,27 @@ fn compare_chart(
         let label = |d: String| format!("{} {chart} [{}]: {d}", payload.version, case.name);
         tally.different.extend(found.into_iter().map(label));
     }
+    Ok(())
+}
+
+/// How long a render takes, beside the programs that do the same.
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the measuring program builds what it lacks, so it needs the whole environment"
+)]
+fn the_time_of_a_render_is_told_beside_helm_and_istioctl() -> Result<()> {
+    let program = env!("CARGO_BIN_EXE_render-ratio");
+    let output = std::process::Command::new(program).output()?;
+    let figures = String::from_utf8(output.stdout)?;
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    for judge in ["helm template", "istioctl manifest generate"] {
+        assert!(figures.contains(judge), "no {judge} in {figures}");
+    }
+    testbed::tell(figures.trim_end());
     Ok(())
 }

@@ -183,30 +183,32 @@ fn a_hook_that_finds_everything_in_place_asks_for_no_change() {
 
     let python = measure(&mut model, &cluster, &api, "noop");
     let ours = measure(&mut model, &cluster, &api, "meshy");
-    println!("update-status with nothing to do, median of {RUNS}:");
-    println!(
+    testbed::tell(&format!(
+        "update-status with nothing to do, median of {RUNS}:"
+    ));
+    testbed::tell(&format!(
         "{:<28}{:>12}{:>14}{:>12}",
         "", "wall time", "peak memory", "requests"
-    );
+    ));
     for (name, cost) in [
         ("ops + lightkube, client only", &python),
         ("istio-k8s", &ours),
     ] {
-        println!(
+        testbed::tell(&format!(
             "{name:<28}{:>9} ms{:>10} MiB{:>12}",
             cost.wall_ms,
             cost.peak_kib / 1024,
             cost.requests
-        );
+        ));
     }
     #[expect(clippy::cast_precision_loss, reason = "a ratio for people to read")]
     let ratio = |ours: u64, python: u64| ours as f64 / python.max(1) as f64;
-    println!(
+    testbed::tell(&format!(
         "{:<28}{:>12.2}{:>14.2}",
         "ratio",
         ratio(ours.wall_ms, python.wall_ms),
         ratio(ours.peak_kib, python.peak_kib)
-    );
+    ));
     assert!(ours.requests > 0, "the hook looked at the cluster");
 }
 

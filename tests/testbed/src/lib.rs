@@ -20,6 +20,7 @@ pub mod node;
 mod paths;
 mod pki;
 pub mod run;
+mod tell;
 mod values;
 
 pub use api::Api;
@@ -30,4 +31,5 @@ pub use control_plane::{Beside, ControlPlane};
 pub use istio::{ALL, Istio, V1_24, V1_26, V1_30, V1_31, V1_31_PRE, gateway_api_crds};
 pub use node::Node;
 pub use paths::root;
+pub use tell::tell;
 pub use values::pilot_values;
