@@ -8,7 +8,7 @@ use juju_charm::ModelView;
 use kube_apply::{Inventory, Object, Owner};
 use mesh::proxy_status::ProxyStatus;
 
-use crate::config;
+use crate::{actions, config};
 
 /// Name of the file resource that carries the release payload.
 pub const RELEASE: &str = "istio-release";
@@ -87,8 +87,14 @@ pub fn query(view: &ModelView) -> Query {
         .action
         .as_ref()
         .is_some_and(|action| action.name == "proxy-status");
+    // Only who applies or plans needs the charts rendered.
+    let plans = view
+        .action
+        .as_ref()
+        .is_some_and(|action| actions::wants_plan(&action.name));
     let settings = config::settings(&view.config)
         .ok()
+        .filter(|_| view.leader || plans)
         .map(|settings| Settings {
             kubernetes_version: view.context.cloud_api_version.clone(),
             ..settings

@@ -3,6 +3,7 @@
 use juju_charm::{Databag, LocalData, ModelView, Outcome, Problem, StatusMessage};
 use kube_apply::Applied;
 use mesh::control_plane::Settings;
+use relations::IstioMetadata;
 
 use crate::cluster::not_permitted;
 use crate::validate::{Installation, Validated};
@@ -77,13 +78,14 @@ fn running(view: &ModelView, installation: &Installation) -> Outcome {
     };
     let mut outcome = Outcome::status(view, StatusMessage::active(message));
     outcome.workload_version = Some(version.clone());
-    let root = root_namespace(settings);
+    let metadata = IstioMetadata {
+        root_namespace: root_namespace(settings).to_owned(),
+    };
     for relation in view.relations_of("istio-metadata") {
-        let app = Databag::from([("root_namespace".to_owned(), root.to_owned())]);
         outcome.databags.insert(
             relation.id,
             LocalData {
-                app,
+                app: metadata.encode(),
                 unit: Databag::new(),
             },
         );
