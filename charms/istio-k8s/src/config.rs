@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use juju_charm::{Config, Problem, chain};
+use k8s_openapi::ByteString;
 use mesh::control_plane::{GatewaySettings, Settings};
 use mesh::name::check_label;
 use mesh::{Namespace, Revision};
@@ -76,7 +77,7 @@ fn values(config: &Config) -> Result<Value, Problem> {
     };
     match yaml::parse(text).map_err(|why| unreadable("values", &why))? {
         Value::Null => Ok(Value::Object(Map::new())),
-        value @ Value::Object(_) => whole_scope(value),
+        value @ Value::Object(_) => whole_scope(value).and_then(readable_bundles),
         _ => Err(Problem::blocked("option values: not a YAML mapping")),
     }
 }
@@ -89,6 +90,25 @@ fn whole_scope(values: Value) -> Result<Value, Problem> {
             "option values: global.resourceScope {scope:?}, only \"all\" is allowed"
         ))),
     }
+}
+
+/// A certificate bundle that cannot be read would leave webhooks that nobody can answer.
+fn readable_bundles(values: Value) -> Result<Value, Problem> {
+    for (chart, key) in [
+        ("base", "validationCABundle"),
+        ("istiodRemote", "injectionCABundle"),
+    ] {
+        let Some(text) = values[chart][key].as_str() else {
+            continue;
+        };
+        let trimmed = Value::String(text.trim().to_owned());
+        if serde_json::from_value::<ByteString>(trimmed).is_err() {
+            return Err(Problem::blocked(format!(
+                "option values: {chart}.{key} is not base64"
+            )));
+        }
+    }
+    Ok(values)
 }
 
 fn gateways(config: &Config) -> Result<Vec<GatewaySettings>, Problem> {
@@ -216,6 +236,20 @@ mod tests {
             &json!({"release-sha256": "abc"}),
             &[r#"option release-sha256: "abc" is not 64"#],
         );
+    }
+
+    #[test]
+    fn a_certificate_bundle_that_cannot_be_read_is_refused() {
+        refused(
+            json!({"values": "base: {validationCABundle: '?'}"}),
+            &["option values: base.validationCABundle is not base64"],
+        );
+        refused(
+            json!({"values": "istiodRemote: {injectionCABundle: '?'}"}),
+            &["option values: istiodRemote.injectionCABundle is not base64"],
+        );
+        let readable = json!({"values": "base: {validationCABundle: YWJj}"});
+        assert!(settings(&config(readable)).is_ok());
     }
 
     #[test]
