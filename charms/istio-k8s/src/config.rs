@@ -241,15 +241,15 @@ mod tests {
     #[test]
     fn a_certificate_bundle_that_cannot_be_read_is_refused() {
         refused(
-            json!({"values": "base: {validationCABundle: '?'}"}),
+            &json!({"values": "base: {validationCABundle: '?'}"}),
             &["option values: base.validationCABundle is not base64"],
         );
         refused(
-            json!({"values": "istiodRemote: {injectionCABundle: '?'}"}),
+            &json!({"values": "istiodRemote: {injectionCABundle: '?'}"}),
             &["option values: istiodRemote.injectionCABundle is not base64"],
         );
         let readable = json!({"values": "base: {validationCABundle: YWJj}"});
-        assert!(settings(&config(readable)).is_ok());
+        assert!(settings(&config(&readable)).is_ok());
     }
 
     #[test]
