@@ -1,5 +1,7 @@
 //! Ties the steps together.
 
+use std::convert::Infallible;
+
 use juju_charm::{ActionOutcome, Charm, ModelView, Outcome, Problem};
 use kube_apply::Plan;
 
@@ -37,6 +39,7 @@ impl Charm for IstioIntegrator {
         validated: &Validated,
         _cluster: &View,
         applied: Option<&Done>,
+        _done: Option<&Infallible>,
         problems: &[Problem],
     ) -> Outcome {
         status::outcome(view, validated, applied, problems)
@@ -47,6 +50,7 @@ impl Charm for IstioIntegrator {
         validated: &Validated,
         cluster: &View,
         _plan: Option<&Plan>,
+        _done: Option<&Infallible>,
         problems: &[Problem],
     ) -> ActionOutcome {
         actions::action(view, validated, cluster, problems)

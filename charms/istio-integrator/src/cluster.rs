@@ -2,9 +2,10 @@
 //! gateway's pods what stands in front of them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::time::Duration;
 
-use juju_charm::{EffectError, Effects, Problem};
+use juju_charm::{EffectError, Effects, Problem, Progress};
 use juju_hooks::Context;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube_apply::{
@@ -321,6 +322,8 @@ impl Effects for Cluster {
     type Error = ClusterError;
     type Objects = Objects;
     type Plan = Plan;
+    type Work = Infallible;
+    type Done = Infallible;
     type Query = Query;
     type View = View;
 
@@ -370,6 +373,10 @@ impl Effects for Cluster {
             Objects::Close(inventory, live) => close(&inventory, &live)?.set,
         };
         Ok(self.engine.plan(&set).await?)
+    }
+
+    async fn work(&self, work: Infallible, _: &dyn Progress) -> Result<Infallible, ClusterError> {
+        match work {}
     }
 }
 

@@ -1,6 +1,7 @@
 //! Ties the steps together.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use juju_charm::{ActionOutcome, Charm, ModelView, Outcome, Problem};
 use kube_apply::{Applied, ObjectsSet, Plan};
@@ -37,6 +38,7 @@ impl Charm for IstioK8s {
         validated: &Validated,
         _cluster: &View,
         applied: Option<&Applied>,
+        _done: Option<&Infallible>,
         problems: &[Problem],
     ) -> Outcome {
         status::outcome(view, validated, applied, problems)
@@ -51,6 +53,7 @@ impl Charm for IstioK8s {
         _validated: &Validated,
         cluster: &View,
         plan: Option<&Plan>,
+        _done: Option<&Infallible>,
         problems: &[Problem],
     ) -> ActionOutcome {
         match &view.action {

@@ -1,6 +1,8 @@
 //! The charm's one place that does I/O: reads the payload's file and talks to the API server.
 
-use juju_charm::{EffectError, Effects, Problem};
+use std::convert::Infallible;
+
+use juju_charm::{EffectError, Effects, Problem, Progress};
 use juju_hooks::{AppName, Context};
 use kube_apply::{Applied, Connect, Engine, Error, Note, ObjectsSet, Observed, Plan};
 use mesh::proxy_status;
@@ -99,6 +101,8 @@ impl Effects for Cluster {
     type Error = ClusterError;
     type Objects = ObjectsSet;
     type Plan = Plan;
+    type Work = Infallible;
+    type Done = Infallible;
     type Query = Query;
     type View = View;
 
@@ -141,6 +145,10 @@ impl Effects for Cluster {
     async fn plan(&self, objects: ObjectsSet) -> Result<Plan, ClusterError> {
         let plan = self.engine.plan(&objects).await;
         plan.map_err(|source| self.failed(source))
+    }
+
+    async fn work(&self, work: Infallible, _: &dyn Progress) -> Result<Infallible, ClusterError> {
+        match work {}
     }
 }
 

@@ -4,9 +4,11 @@
 
 mod common;
 
+use std::convert::Infallible;
+
 use common::{Lab, Release};
 use istio_k8s::observe::{Proxies, Query, View};
-use juju_charm::{Effects, Event};
+use juju_charm::{Effects, Event, Progress};
 use kube_apply::{Applied, ObjectsSet, Plan};
 use mesh::proxy_status;
 use serde_json::{Value, json};
@@ -99,6 +101,8 @@ impl Effects for TwoIstiods {
     type Error = istio_k8s::cluster::ClusterError;
     type Objects = ObjectsSet;
     type Plan = Plan;
+    type Work = Infallible;
+    type Done = Infallible;
     type Query = Query;
     type View = View;
 
@@ -140,6 +144,10 @@ impl Effects for TwoIstiods {
 
     async fn plan(&self, _: ObjectsSet) -> Result<Plan, Self::Error> {
         unreachable!("proxy-status needs no plan")
+    }
+
+    async fn work(&self, work: Infallible, _: &dyn Progress) -> Result<Infallible, Self::Error> {
+        match work {}
     }
 }
 

@@ -5,6 +5,7 @@ use juju_hooks::SecretId;
 use crate::action::ActionOutcome;
 use crate::outcome::Outcome;
 use crate::problem::Problem;
+use crate::progress::Progress;
 use crate::view::ModelView;
 
 /// What a charm does to the world besides Juju. The types are the charm's own; this crate only
@@ -24,6 +25,11 @@ pub trait Effects {
     type Applied;
     /// What would be done.
     type Plan;
+    /// One piece of work that is no set of objects: steps that wait for each other, restarts,
+    /// deletions, a migration. [`Infallible`](std::convert::Infallible) for effects without any.
+    type Work;
+    /// What came of the work.
+    type Done;
     /// How it fails.
     type Error: EffectError;
 
@@ -33,6 +39,16 @@ pub trait Effects {
     async fn apply(&self, objects: Self::Objects) -> Result<Self::Applied, Self::Error>;
     /// Tells what [`Effects::apply`] would do; writes nothing.
     async fn plan(&self, objects: Self::Objects) -> Result<Self::Plan, Self::Error>;
+    /// Does the work, telling its progress.
+    ///
+    /// It is dropped at its deadline ([`DEADLINE`](crate::DEADLINE),
+    /// [`ACTION_DEADLINE`](crate::ACTION_DEADLINE)), whatever it waits for then; a process may be
+    /// killed anywhere. Work done in part must therefore be safe to start again.
+    async fn work(
+        &self,
+        work: Self::Work,
+        progress: &dyn Progress,
+    ) -> Result<Self::Done, Self::Error>;
 }
 
 /// Effects are as good behind a reference, so that a test can look at its fake afterwards.
@@ -42,6 +58,8 @@ impl<T: Effects> Effects for &T {
     type Objects = T::Objects;
     type Applied = T::Applied;
     type Plan = T::Plan;
+    type Work = T::Work;
+    type Done = T::Done;
     type Error = T::Error;
 
     async fn observe(&self, query: Self::Query) -> Result<Self::View, Self::Error> {
@@ -55,6 +73,10 @@ impl<T: Effects> Effects for &T {
     async fn plan(&self, objects: Self::Objects) -> Result<Self::Plan, Self::Error> {
         (**self).plan(objects).await
     }
+
+    async fn work(&self, work: T::Work, progress: &dyn Progress) -> Result<T::Done, T::Error> {
+        (**self).work(work, progress).await
+    }
 }
 
 /// Effects that fit charm `C`: its own, or a stand-in with the same types.
@@ -65,6 +87,8 @@ pub trait EffectsFor<C: Charm>:
         Objects = ObjectsOf<C>,
         Applied = AppliedOf<C>,
         Plan = PlanOf<C>,
+        Work = WorkOf<C>,
+        Done = DoneOf<C>,
     >
 {
 }
@@ -78,6 +102,8 @@ where
             Objects = ObjectsOf<C>,
             Applied = AppliedOf<C>,
             Plan = PlanOf<C>,
+            Work = WorkOf<C>,
+            Done = DoneOf<C>,
         >,
 {
 }
@@ -98,6 +124,10 @@ pub type ObjectsOf<C> = <<C as Charm>::Fx as Effects>::Objects;
 pub type AppliedOf<C> = <<C as Charm>::Fx as Effects>::Applied;
 /// A charm's plan.
 pub type PlanOf<C> = <<C as Charm>::Fx as Effects>::Plan;
+/// A charm's work.
+pub type WorkOf<C> = <<C as Charm>::Fx as Effects>::Work;
+/// What comes of a charm's work.
+pub type DoneOf<C> = <<C as Charm>::Fx as Effects>::Done;
 /// A charm's effect error.
 pub type ErrorOf<C> = <<C as Charm>::Fx as Effects>::Error;
 
@@ -137,13 +167,28 @@ pub trait Charm {
     where
         Self: Sized;
 
-    /// What Juju is told. `applied` is `None` if nothing was desired or applying failed; then
-    /// `problems` says why.
+    /// The work to do, if any. Asked in an action, after its plan; in a hook, only once what is
+    /// desired was applied. Whatever the problems are: `validated` has to tell when not to.
+    fn work(
+        view: &ModelView,
+        validated: &Self::Validated,
+        cluster: &ViewOf<Self>,
+    ) -> Option<WorkOf<Self>>
+    where
+        Self: Sized,
+    {
+        let _ = (view, validated, cluster);
+        None
+    }
+
+    /// What Juju is told. `applied` is `None` if nothing was desired or applying failed, `done` if
+    /// there was no work or it failed; then `problems` says why.
     fn outcome(
         view: &ModelView,
         validated: &Self::Validated,
         cluster: &ViewOf<Self>,
         applied: Option<&AppliedOf<Self>>,
+        done: Option<&DoneOf<Self>>,
         problems: &[Problem],
     ) -> Outcome
     where
@@ -155,12 +200,14 @@ pub trait Charm {
         false
     }
 
-    /// Answers an action. Called whatever the problems are.
+    /// Answers an action. Called whatever the problems are, unless its work failed: then the
+    /// action fails with that problem.
     fn action(
         view: &ModelView,
         validated: &Self::Validated,
         cluster: &ViewOf<Self>,
         plan: Option<&PlanOf<Self>>,
+        done: Option<&DoneOf<Self>>,
         problems: &[Problem],
     ) -> ActionOutcome
     where

@@ -1,26 +1,23 @@
 //! The steps of one dispatch, in order. No environment, no process: whoever calls brings both.
 
+use std::collections::BTreeMap;
 use std::error::Error;
-use std::future::Future;
 use std::time::Duration;
 
 use juju_hooks::{Context, Event, HookTools, Status, ToolError};
-use tokio::time::{Instant, timeout_at};
 use tracing::instrument::WithSubscriber as _;
 
 use crate::action::ActionOutcome;
-use crate::charm::{Charm, EffectError, EffectsFor};
+use crate::budget::{Budget, settled};
+use crate::charm::{Charm, EffectsFor, ViewOf};
 use crate::clock::Clock;
 use crate::commit::{CommitError, commit};
 use crate::log::LogBuffer;
 use crate::metadata::Metadata;
 use crate::outcome::Outcome;
 use crate::problem::Problem;
+use crate::progress::Told;
 use crate::view::ModelView;
-
-/// How long a hook works on the world. What is not done by then waits for the next hook: a hook
-/// that takes longer holds up every other one of its unit.
-pub const DEADLINE: Duration = Duration::from_mins(2);
 
 /// What a dispatch runs on.
 #[derive(Clone, Copy)]
@@ -29,7 +26,7 @@ pub struct Host<'a> {
     pub tools: &'a dyn HookTools,
     /// The time.
     pub clock: &'a dyn Clock,
-    /// How long to work on the world, [`DEADLINE`] in production.
+    /// How long to work on the world, [`deadline`](crate::deadline) of the event in production.
     pub deadline: Duration,
     /// Where log lines go before they go to Juju.
     pub log: &'a LogBuffer,
@@ -52,7 +49,7 @@ pub enum HookError {
     /// An effect failed in a way no status can express.
     #[error("cannot {step}")]
     Effect {
-        /// `connect`, `observe`, `apply` or `plan`.
+        /// `connect`, `observe`, `apply`, `plan` or `work`.
         step: &'static str,
         /// The error.
         #[source]
@@ -95,10 +92,8 @@ async fn steps<C: Charm, F: EffectsFor<C>>(
         tracing::debug!("nothing to do in hook {}", context.event);
         return Ok(());
     }
-    let budget = Budget {
-        end: Instant::now() + host.deadline,
-        total: host.deadline,
-    };
+    let in_action = matches!(context.event, Event::Action(_));
+    let budget = Budget::new(host.deadline, in_action);
     let mut view =
         ModelView::load(context, metadata, host.tools, host.clock).map_err(HookError::Load)?;
     view.load_secrets(C::secrets(&view), host.tools);
@@ -114,40 +109,89 @@ async fn steps<C: Charm, F: EffectsFor<C>>(
     let (validated, mut problems) = C::validate(&view, &cluster);
     host.log.flush(host.tools);
 
-    if let Some(action) = &view.action {
-        let objects = if C::wants_plan(&action.name) {
-            C::desired(&view, &validated, &cluster)
-        } else {
-            None
+    let told = Told { host, in_action };
+    if in_action {
+        let known = Known {
+            view,
+            cluster,
+            validated,
+            problems,
         };
-        let plan = match objects {
-            Some(objects) => match budget.spend("plan", fx.plan(objects)).await? {
-                Ok(plan) => Some(plan),
-                Err(problem) => {
-                    problems.push(problem);
-                    None
-                }
-            },
-            None => None,
-        };
-        let answer = C::action(&view, &validated, &cluster, plan.as_ref(), &problems);
-        return answer.commit(host.tools).map_err(HookError::Answer);
+        return act::<C, F>(known, &fx, &budget, &told).await;
     }
-
-    let applied = match C::desired(&view, &validated, &cluster) {
-        Some(objects) => match budget.spend("apply", fx.apply(objects)).await? {
-            Ok(applied) => Some(applied),
-            Err(problem) => {
-                problems.push(problem);
-                None
-            }
-        },
-        None => None,
-    };
+    let mut applied = None;
+    if let Some(objects) = C::desired(&view, &validated, &cluster) {
+        match budget.spend("apply", fx.apply(objects)).await? {
+            Ok(proof) => applied = Some(proof),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    let work = applied
+        .as_ref()
+        .and_then(|_| C::work(&view, &validated, &cluster));
+    let mut done = None;
+    if let Some(work) = work {
+        match budget.spend("work", fx.work(work, &told)).await? {
+            Ok(result) => done = Some(result),
+            Err(problem) => problems.push(problem),
+        }
+    }
     host.log.flush(host.tools);
     log_problems(&problems);
-    let outcome = C::outcome(&view, &validated, &cluster, applied.as_ref(), &problems);
+    let (applied, done) = (applied.as_ref(), done.as_ref());
+    let outcome = C::outcome(&view, &validated, &cluster, applied, done, &problems);
     end(&view, &outcome, host)
+}
+
+/// What is known once the inputs were checked.
+struct Known<C: Charm> {
+    view: ModelView,
+    cluster: ViewOf<C>,
+    validated: C::Validated,
+    problems: Vec<Problem>,
+}
+
+/// The rest of an action: plan and work if wanted, then the answer.
+async fn act<C: Charm, F: EffectsFor<C>>(
+    known: Known<C>,
+    fx: &F,
+    budget: &Budget,
+    told: &Told<'_>,
+) -> Result<(), HookError> {
+    let Known {
+        view,
+        cluster,
+        validated,
+        mut problems,
+    } = known;
+    let host = told.host;
+    let wants_plan = view
+        .action
+        .as_ref()
+        .is_some_and(|call| C::wants_plan(&call.name));
+    let mut plan = None;
+    if wants_plan && let Some(objects) = C::desired(&view, &validated, &cluster) {
+        match budget.spend("plan", fx.plan(objects)).await? {
+            Ok(result) => plan = Some(result),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    let mut done = None;
+    if let Some(work) = C::work(&view, &validated, &cluster) {
+        match budget.spend("work", fx.work(work, told)).await? {
+            Ok(result) => done = Some(result),
+            Err(problem) => return failed(&problem, host),
+        }
+    }
+    let (plan, done) = (plan.as_ref(), done.as_ref());
+    let answer = C::action(&view, &validated, &cluster, plan, done, &problems);
+    answer.commit(host.tools).map_err(HookError::Answer)
+}
+
+/// An action that could not be done, with the reason and the command that mends it.
+fn failed(problem: &Problem, host: Host<'_>) -> Result<(), HookError> {
+    let answer = ActionOutcome::failed(problem.to_string(), BTreeMap::new());
+    answer.commit(host.tools).map_err(HookError::Answer)
 }
 
 /// The world could not be read: a status says so; an action fails with the reason.
@@ -158,8 +202,7 @@ fn unobserved<C: Charm>(
 ) -> Result<(), HookError> {
     log_problems(std::slice::from_ref(&problem));
     if view.action.is_some() {
-        let answer = ActionOutcome::failed(problem.to_string(), std::collections::BTreeMap::new());
-        return answer.commit(host.tools).map_err(HookError::Answer);
+        return failed(&problem, host);
     }
     end(view, &C::unobserved(view, problem), host)
 }
@@ -178,47 +221,6 @@ fn end(view: &ModelView, outcome: &Outcome, host: Host<'_>) -> Result<(), HookEr
 fn log_problems(problems: &[Problem]) {
     for problem in problems {
         tracing::warn!("{}: {problem}", problem.severity.status());
-    }
-}
-
-struct Budget {
-    end: Instant,
-    total: Duration,
-}
-
-impl Budget {
-    async fn spend<T, E: EffectError>(
-        &self,
-        step: &'static str,
-        effect: impl Future<Output = Result<T, E>>,
-    ) -> Result<Result<T, Problem>, HookError> {
-        match timeout_at(self.end, effect).await {
-            Ok(answer) => settled(step, answer),
-            Err(_) => Ok(Err(Problem::waiting(format!(
-                "cannot {step} within {} s; the next hook goes on",
-                self.total.as_secs()
-            )))),
-        }
-    }
-}
-
-/// Errors a status can show become problems; the others fail the hook.
-fn settled<T, E: EffectError>(
-    step: &'static str,
-    answer: Result<T, E>,
-) -> Result<Result<T, Problem>, HookError> {
-    match answer {
-        Ok(value) => Ok(Ok(value)),
-        Err(error) => match error.problem() {
-            Some(problem) => {
-                tracing::debug!("cannot {step}: {}", chain(&error));
-                Ok(Err(problem))
-            }
-            None => Err(HookError::Effect {
-                step,
-                source: Box::new(error),
-            }),
-        },
     }
 }
 

@@ -8,6 +8,7 @@
 //! failure leaves nothing half-written; a situation a status can express never fails the hook.
 
 mod action;
+mod budget;
 mod charm;
 mod clock;
 mod commit;
@@ -18,15 +19,18 @@ mod metadata;
 mod outcome;
 mod problem;
 mod process;
+mod progress;
 mod view;
 
 pub use crate::action::ActionOutcome;
+pub use crate::budget::{ACTION_DEADLINE, DEADLINE, deadline};
 pub use crate::charm::{
-    AppliedOf, Charm, EffectError, Effects, EffectsFor, ErrorOf, ObjectsOf, PlanOf, QueryOf, ViewOf,
+    AppliedOf, Charm, DoneOf, EffectError, Effects, EffectsFor, ErrorOf, ObjectsOf, PlanOf,
+    QueryOf, ViewOf, WorkOf,
 };
 pub use crate::clock::{Clock, FixedClock, SystemClock};
 pub use crate::commit::CommitError;
-pub use crate::flow::{DEADLINE, HookError, Host, chain, hook};
+pub use crate::flow::{HookError, Host, chain, hook};
 pub use crate::log::LogBuffer;
 pub use crate::metadata::{
     ActionSpec, ConfigOption, Endpoint, Metadata, MetadataError, OptionKind, ParamKind, ParamSpec,
@@ -35,6 +39,7 @@ pub use crate::metadata::{
 pub use crate::outcome::{LocalData, Outcome};
 pub use crate::problem::{MAX_MESSAGE_CHARS, Problem, Severity, status_line, worst};
 pub use crate::process::run;
+pub use crate::progress::Progress;
 pub use crate::view::{ActionCall, Config, ModelView, RelationView};
 
 pub use juju_hooks::{

@@ -6,9 +6,10 @@ use std::process::ExitCode;
 
 use juju_hooks::{Context, Event, LogLevel, ProcessTools};
 
+use crate::budget::deadline;
 use crate::charm::{Charm, ErrorOf};
 use crate::clock::SystemClock;
-use crate::flow::{DEADLINE, Host, chain, hook};
+use crate::flow::{Host, chain, hook};
 use crate::log::LogBuffer;
 use crate::metadata::Metadata;
 
@@ -39,7 +40,7 @@ pub fn run<C: Charm>(connect: impl FnOnce(&Context) -> Result<C::Fx, ErrorOf<C>>
         let host = Host {
             tools: &tools,
             clock: &SystemClock,
-            deadline: DEADLINE,
+            deadline: deadline(&context.event),
             log: &log,
         };
         runtime

@@ -1,6 +1,8 @@
 //! The charms' one place that talks to the API server.
 
-use juju_charm::{EffectError, Effects, Problem};
+use std::convert::Infallible;
+
+use juju_charm::{EffectError, Effects, Problem, Progress};
 use juju_hooks::Context;
 use kube_apply::{Applied, Connect, Engine, Error, ObjectsSet, Plan};
 
@@ -48,6 +50,8 @@ impl Effects for Cluster {
     type Error = ClusterError;
     type Objects = ObjectsSet;
     type Plan = Plan;
+    type Work = Infallible;
+    type Done = Infallible;
     type Query = ();
     type View = ();
 
@@ -61,5 +65,9 @@ impl Effects for Cluster {
 
     async fn plan(&self, objects: ObjectsSet) -> Result<Plan, ClusterError> {
         Ok(self.engine.plan(&objects).await?)
+    }
+
+    async fn work(&self, work: Infallible, _: &dyn Progress) -> Result<Infallible, ClusterError> {
+        match work {}
     }
 }

@@ -7,6 +7,7 @@ pub mod cluster;
 mod flavour;
 mod objects;
 
+use std::convert::Infallible;
 use std::marker::PhantomData;
 
 use juju_charm::{ActionOutcome, Charm, Event, ModelView, Outcome, Problem, StatusMessage};
@@ -46,6 +47,7 @@ impl<F: Flavour> Charm for Workload<F> {
         _validated: &(),
         _cluster: &(),
         applied: Option<&Applied>,
+        _done: Option<&Infallible>,
         problems: &[Problem],
     ) -> Outcome {
         let mut problems = problems.to_vec();
@@ -73,6 +75,7 @@ impl<F: Flavour> Charm for Workload<F> {
         _validated: &(),
         _cluster: &(),
         _plan: Option<&Plan>,
+        _done: Option<&Infallible>,
         _problems: &[Problem],
     ) -> ActionOutcome {
         ActionOutcome::failed(

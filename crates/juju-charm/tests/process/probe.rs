@@ -1,9 +1,12 @@
 //! A charm without a cluster whose option `mode` decides how it ends.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::process::ExitCode;
 
-use juju_charm::{ActionOutcome, Charm, EffectError, Effects, ModelView, Outcome, Problem};
+use juju_charm::{
+    ActionOutcome, Charm, EffectError, Effects, ModelView, Outcome, Problem, Progress,
+};
 
 #[derive(Debug, thiserror::Error)]
 #[error("nobody thought of mode {0}")]
@@ -24,6 +27,8 @@ impl Effects for NoCluster {
     type Objects = ();
     type Applied = ();
     type Plan = ();
+    type Work = Infallible;
+    type Done = Infallible;
     type Error = Unforeseen;
 
     async fn observe(&self, mode: Option<String>) -> Result<(), Unforeseen> {
@@ -41,6 +46,10 @@ impl Effects for NoCluster {
 
     async fn plan(&self, (): ()) -> Result<(), Unforeseen> {
         Ok(())
+    }
+
+    async fn work(&self, work: Infallible, _: &dyn Progress) -> Result<Infallible, Unforeseen> {
+        match work {}
     }
 }
 
@@ -69,12 +78,20 @@ impl Charm for Probe {
         (): &(),
         (): &(),
         _: Option<&()>,
+        _: Option<&Infallible>,
         problems: &[Problem],
     ) -> Outcome {
         Outcome::from_problems(view, "", problems)
     }
 
-    fn action(view: &ModelView, (): &(), (): &(), _: Option<&()>, _: &[Problem]) -> ActionOutcome {
+    fn action(
+        view: &ModelView,
+        (): &(),
+        (): &(),
+        _: Option<&()>,
+        _: Option<&Infallible>,
+        _: &[Problem],
+    ) -> ActionOutcome {
         let unit = view.context.unit.to_string();
         ActionOutcome::ok(BTreeMap::from([("unit".to_owned(), unit)]))
     }

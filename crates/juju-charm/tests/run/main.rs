@@ -5,3 +5,4 @@
 mod actions;
 mod hooks;
 mod meshy;
+mod work;

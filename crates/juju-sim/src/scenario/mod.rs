@@ -157,7 +157,7 @@ impl<C: Charm> Scenario<C> {
         let host = Host {
             tools: &tools,
             clock: &clock,
-            deadline: juju_charm::DEADLINE,
+            deadline: juju_charm::deadline(&sent.event),
             log: &log,
         };
         let ended = hook::<C, F>(&self.metadata, sent, host, |_| Ok(fx)).await;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use juju_charm::{
     ActionOutcome, Charm, EffectError, Effects, LocalData, ModelView, Outcome, Port, Problem,
-    Protocol, RelationId, Severity,
+    Progress, Protocol, RelationId, Severity,
 };
 
 /// How the fake cluster fails.
@@ -33,6 +33,8 @@ pub(crate) struct Cluster {
     pub(crate) apply_fails: Option<Failure>,
     pub(crate) plan_fails: Option<Failure>,
     pub(crate) apply_hangs: bool,
+    pub(crate) work_fails: Option<Failure>,
+    pub(crate) work_hangs: bool,
     pub(crate) seen: RefCell<Option<ModelView>>,
     pub(crate) applied: RefCell<Vec<BTreeSet<String>>>,
 }
@@ -50,6 +52,8 @@ impl Effects for Cluster {
     type Objects = BTreeSet<String>;
     type Applied = usize;
     type Plan = String;
+    type Work = Vec<String>;
+    type Done = usize;
     type Error = Failure;
 
     async fn observe(&self, view: ModelView) -> Result<(), Failure> {
@@ -72,6 +76,21 @@ impl Effects for Cluster {
     async fn plan(&self, objects: BTreeSet<String>) -> Result<String, Failure> {
         let text = objects.into_iter().collect::<Vec<_>>().join(",");
         self.plan_fails.clone().map_or(Ok(text), Err)
+    }
+
+    /// Moves one after the other; fails or hangs after the first.
+    async fn work(&self, moves: Vec<String>, progress: &dyn Progress) -> Result<usize, Failure> {
+        for (index, name) in moves.iter().enumerate() {
+            tracing::debug!("moving {name}");
+            progress.say(&format!("moved {name} ({}/{})", index + 1, moves.len()));
+            if self.work_hangs {
+                std::future::pending::<()>().await;
+            }
+            if let Some(failure) = &self.work_fails {
+                return Err(failure.clone());
+            }
+        }
+        Ok(moves.len())
     }
 }
 
@@ -115,16 +134,29 @@ impl Charm for Meshy {
         )
     }
 
+    fn work(view: &ModelView, valid: &bool, (): &()) -> Option<Vec<String>> {
+        let wanted = match &view.action {
+            Some(call) => call.name == "move",
+            None => view.config.str("text") == Some("move"),
+        };
+        let names = view.relations_of("mesh-info");
+        let names = names.filter_map(|relation| Some(relation.remote_app.clone()?.to_string()));
+        (wanted && *valid).then(|| names.collect())
+    }
+
     fn outcome(
         view: &ModelView,
         _: &bool,
         (): &(),
         applied: Option<&usize>,
+        done: Option<&usize>,
         problems: &[Problem],
     ) -> Outcome {
-        let active = applied
-            .map(|count| format!("{count} objects"))
-            .unwrap_or_default();
+        let active = match (applied, done) {
+            (Some(count), Some(moved)) => format!("{count} objects, {moved} moved"),
+            (Some(count), None) => format!("{count} objects"),
+            (None, _) => String::new(),
+        };
         let mut outcome = Outcome::from_problems(view, active, problems);
         for relation in &view.relations {
             let mut data = LocalData::default();
@@ -160,6 +192,7 @@ impl Charm for Meshy {
         _: &bool,
         (): &(),
         plan: Option<&String>,
+        done: Option<&usize>,
         problems: &[Problem],
     ) -> ActionOutcome {
         let mut results = BTreeMap::new();
@@ -172,6 +205,9 @@ impl Charm for Meshy {
         }
         if let Some(depth) = call.params.get("depth") {
             results.insert("depth".to_owned(), depth.to_string());
+        }
+        if let Some(moved) = done {
+            results.insert("moved".to_owned(), moved.to_string());
         }
         match plan {
             Some(plan) => {
