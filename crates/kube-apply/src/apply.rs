@@ -153,7 +153,7 @@ impl Engine {
         let is_wanted = |id: &ObjectRef| wanted.iter().any(|wanted| wanted.same_object(id));
         for object in plan::prunable(live, &set.inventory, is_wanted) {
             let id = object.id();
-            match self.delete(object).await {
+            match self.delete_exactly(object).await {
                 Ok(()) => {
                     tracing::info!("pruned {id}");
                     applied.pruned.push(id);

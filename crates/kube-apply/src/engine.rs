@@ -26,7 +26,7 @@ use crate::transport::{self, Call, Refusal, encode};
 /// Objects per page of a list.
 const PAGE: usize = 500;
 /// Requests that are in flight at once.
-const CONCURRENCY: usize = 6;
+pub(crate) const CONCURRENCY: usize = 6;
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 

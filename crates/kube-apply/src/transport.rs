@@ -150,7 +150,7 @@ fn unreachable(error: kube::Error) -> Error {
     }
 }
 
-fn refusal(call: &Call<'_>, code: u16, body: &[u8]) -> Refusal {
+pub(crate) fn refusal(call: &Call<'_>, code: u16, body: &[u8]) -> Refusal {
     let status: Status = serde_json::from_slice(body).unwrap_or_else(|_| Status {
         code,
         message: String::from_utf8_lossy(body).chars().take(200).collect(),

@@ -15,8 +15,8 @@ use crate::query::{Query, Served, ServedKind};
 use crate::set::Conflict;
 use crate::transport::{self, Call, JSON, Refusal, encode};
 
-const APPLY: &str = "application/apply-patch+yaml";
-const MERGE: &str = "application/merge-patch+json";
+pub(crate) const APPLY: &str = "application/apply-patch+yaml";
+pub(crate) const MERGE: &str = "application/merge-patch+json";
 /// How often an apply is sent when the kind is not served yet, though discovery shows it.
 const SERVE_ATTEMPTS: u32 = 8;
 const SERVE_PAUSE: Duration = Duration::from_millis(250);
@@ -125,7 +125,7 @@ impl Engine {
     }
 
     /// The served version that `id` names; discovery is read again when it is not known.
-    async fn served_kind(&self, id: &ObjectRef) -> Result<ServedKind> {
+    pub(crate) async fn served_kind(&self, id: &ObjectRef) -> Result<ServedKind> {
         let find = |served: &Served| {
             let versions = served.versions(&id.group, &id.kind);
             versions
@@ -143,7 +143,7 @@ impl Engine {
     }
 
     /// Deletes exactly the object that was read: its uid must still be the same.
-    pub(crate) async fn delete(&self, object: &Object) -> Result<()> {
+    pub(crate) async fn delete_exactly(&self, object: &Object) -> Result<()> {
         let id = object.id();
         let kind = self.served_kind(&id).await?;
         let mut options = json!({"propagationPolicy": "Background"});

@@ -7,6 +7,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::fake::{FakeApi, Recorded, State};
+use super::mutate::changed_since;
 use super::selector;
 use super::ssa;
 use super::store::{Entry, Key, key_of};
@@ -35,6 +36,7 @@ pub(super) async fn answer(
         query: query_of(parts.uri.query().unwrap_or_default()),
         metadata_only: header(http::header::ACCEPT).contains("as=PartialObjectMetadata"),
         is_apply: header(http::header::CONTENT_TYPE).contains("apply-patch"),
+        is_json_patch: header(http::header::CONTENT_TYPE).contains("json-patch"),
         body: serde_json::from_slice(&body).unwrap_or(Value::Null),
     };
     let mut state = fake.lock();
@@ -59,30 +61,31 @@ pub(super) async fn answer(
     Ok(response)
 }
 
-struct Incoming {
+pub(super) struct Incoming {
     method: String,
     path: String,
-    query: BTreeMap<String, String>,
+    pub(super) query: BTreeMap<String, String>,
     metadata_only: bool,
     is_apply: bool,
-    body: Value,
+    is_json_patch: bool,
+    pub(super) body: Value,
 }
 
 /// What a path names.
-struct Target {
+pub(super) struct Target {
     group: String,
     kind: String,
     served: ServedKind,
-    namespace: Option<String>,
+    pub(super) namespace: Option<String>,
     name: Option<String>,
 }
 
 impl Target {
-    fn resource(&self) -> String {
+    pub(super) fn resource(&self) -> String {
         crate::engine::resource(&self.group, &self.served.plural)
     }
 
-    fn key(&self, name: &str) -> Key {
+    pub(super) fn key(&self, name: &str) -> Key {
         (
             self.group.clone(),
             self.kind.clone(),
@@ -92,7 +95,7 @@ impl Target {
     }
 
     /// The object as it is answered: in the version of the path.
-    fn shown(&self, mut value: Value, metadata_only: bool) -> Value {
+    pub(super) fn shown(&self, mut value: Value, metadata_only: bool) -> Value {
         value["apiVersion"] = istio_api::api_version(&self.group, &self.served.version).into();
         if metadata_only {
             value = json!({
@@ -126,9 +129,14 @@ impl State {
             scripted.times = scripted.times.map(|times| times - 1);
             return (scripted.code, scripted.body.clone());
         }
+        if let Some((namespace, pod)) = eviction_of(&incoming.path) {
+            let (code, body) = self.evict(incoming, namespace, pod);
+            return (code, body.to_string());
+        }
         let (code, body) = match incoming.path.as_str() {
             "/apis" => (200, self.store.discovery()),
             "/version" => (200, json!({"gitVersion": "v1.33.0"})),
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" => self.review(incoming),
             path => match self.target(path) {
                 Some(target) => self.resource(incoming, &target),
                 None => failure(
@@ -174,6 +182,8 @@ impl State {
             ("GET", None) => "list",
             ("GET", Some(_)) => "get",
             ("PATCH", Some(_)) => "patch",
+            ("POST", None) => "create",
+            ("PUT", Some(_)) => "update",
             ("DELETE", Some(_)) => "delete",
             _ => return failure(405, "method not allowed", &json!({})),
         };
@@ -190,9 +200,12 @@ impl State {
             );
         }
         match &target.name {
+            None if verb == "create" => self.create(incoming, target),
             None => self.list(incoming, target),
             Some(name) => match verb {
                 "get" => self.get(incoming, target, name),
+                "update" => self.replace(incoming, target, name),
+                "patch" if incoming.is_json_patch => self.json_patch(incoming, target, name),
                 "patch" => self.patch(incoming, target, name),
                 _ => self.delete(incoming, target, name),
             },
@@ -288,7 +301,15 @@ impl State {
                 return conflict(&contested, target);
             }
         } else {
+            if changed_since(&entry.value, &incoming.body) {
+                return failure(409, "the object has been modified", &json!({}));
+            }
+            let before = entry.value.clone();
             merge_patch(&mut entry.value, &incoming.body);
+            if let Some(manager) = incoming.query.get("fieldManager") {
+                let Entry { value, managers } = &mut entry;
+                ssa::update(&before, value, managers, manager);
+            }
             if incoming.body.pointer("/metadata/managedFields").is_some() {
                 entry.managers.clear();
             }
@@ -314,12 +335,20 @@ impl State {
                 &json!({}),
             );
         }
-        self.store.objects.remove(&key);
+        let wanted = &incoming.body["preconditions"];
+        if changed_since(&entry.value, &json!({ "metadata": wanted })) {
+            return failure(
+                409,
+                "the resourceVersion in the precondition does not match",
+                &json!({}),
+            );
+        }
+        self.store.take(&key);
         (200, json!({"kind": "Status", "status": "Success"}))
     }
 }
 
-fn absent(target: &Target, name: &str) -> (u16, Value) {
+pub(super) fn absent(target: &Target, name: &str) -> (u16, Value) {
     let details = json!({"kind": target.served.plural, "name": name});
     failure(
         404,
@@ -346,12 +375,18 @@ fn conflict(contested: &[(String, String)], target: &Target) -> (u16, Value) {
     )
 }
 
-fn failure(code: u16, message: &str, details: &Value) -> (u16, Value) {
+pub(super) fn failure(code: u16, message: &str, details: &Value) -> (u16, Value) {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
         "message": message, "details": details,
     });
     (code, status)
+}
+
+/// Namespace and pod of `/api/v1/namespaces/<namespace>/pods/<pod>/eviction`.
+fn eviction_of(path: &str) -> Option<(&str, &str)> {
+    let rest = path.strip_prefix("/api/v1/namespaces/")?;
+    rest.strip_suffix("/eviction")?.split_once("/pods/")
 }
 
 /// RFC 7386.

@@ -151,6 +151,28 @@ impl Store {
         entry.value
     }
 
+    /// Deletes an object and what goes with it: the objects of a definition, the content of a
+    /// namespace.
+    pub(super) fn take(&mut self, key: &Key) {
+        let Some(taken) = self.objects.remove(key) else {
+            return;
+        };
+        let text = |pointer: &str| taken.value.pointer(pointer).and_then(Value::as_str);
+        match key.1.as_str() {
+            "CustomResourceDefinition" => {
+                let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
+                self.objects
+                    .retain(|(g, k, ..), _| Some(g.as_str()) != group || Some(k.as_str()) != kind);
+            }
+            "Namespace" => {
+                let name = Some(&key.3);
+                self.objects
+                    .retain(|(.., namespace, _), _| namespace.as_ref() != name);
+            }
+            _ => {}
+        }
+    }
+
     /// Lets the controllers look at every object again.
     pub(super) fn play_all(&mut self) {
         let controllers = self.controllers;
