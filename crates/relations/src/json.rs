@@ -1,6 +1,8 @@
 //! Databags whose every value is JSON-encoded on its own, as pydantic-style libraries write them.
 
 use juju_hooks::Databag;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::{DecodeProblem, Result};
@@ -55,4 +57,30 @@ pub(crate) fn port(key: &str, field: &str, value: &Value) -> Result<u16> {
 /// `text` as a JSON string.
 pub(crate) fn string(text: &str) -> String {
     Value::String(text.to_owned()).to_string()
+}
+
+/// `value` as JSON. Our types have no keys but texts and nothing that fails to serialize.
+pub(crate) fn encoded<T: Serialize>(value: &T) -> String {
+    serde_json::to_value(value)
+        .unwrap_or(Value::Null)
+        .to_string()
+}
+
+/// The JSON document under `key`; `None` where the key is absent, empty or `null`.
+pub(crate) fn document<T: DeserializeOwned>(bag: &Databag, key: &str) -> Result<Option<T>> {
+    match value(bag, key)? {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => serde_json::from_value(value)
+            .map(Some)
+            .map_err(|error| DecodeProblem::new(key, error.to_string())),
+    }
+}
+
+/// Reads `null` as the default: pydantic writes what is absent so.
+pub(crate) fn or_default<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: Default + Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }

@@ -6,17 +6,33 @@
 
 use std::fmt;
 
+pub mod certificates;
+pub mod forward_auth;
 pub mod gateway_info;
+pub mod gateway_metadata;
 pub mod ingress;
 pub mod ingress_auth;
+pub mod ingress_config;
+pub mod ingress_route;
 pub mod istio_metadata;
 mod json;
+pub mod metrics_endpoint;
+pub mod request_auth;
 pub mod sdi;
+pub mod service_mesh;
 
+pub use certificates::{CertificateRequest, CertificateRequests, Certificates, IssuedCertificate};
+pub use forward_auth::{ForwardAuth, IngressedApps};
 pub use gateway_info::GatewayInfo;
+pub use gateway_metadata::GatewayMetadata;
 pub use ingress::{Ingress, KubeflowIngress, Scheme, TraefikIngress, TraefikReply, UnitAddress};
 pub use ingress_auth::IngressAuth;
+pub use ingress_config::{ExtAuthzProvider, IngressConfig};
+pub use ingress_route::{RouteConfig, RouteReply};
 pub use istio_metadata::IstioMetadata;
+pub use metrics_endpoint::{ScrapeJob, ScrapeJobs, ScrapeMetadata, StaticConfig};
+pub use request_auth::RequestAuth;
+pub use service_mesh::{CrossModelApp, MeshLabels, MeshPolicies, MeshPolicy};
 
 /// What is wrong with the other side's databag. Prints as one line that names the key.
 #[derive(Clone, Debug, Eq, PartialEq)]

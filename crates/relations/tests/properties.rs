@@ -3,8 +3,10 @@
 use juju_hooks::Databag;
 use proptest::prelude::*;
 use relations::{
-    GatewayInfo, Ingress, IngressAuth, IstioMetadata, KubeflowIngress, Scheme, TraefikIngress,
-    TraefikReply, UnitAddress,
+    CertificateRequests, Certificates, CrossModelApp, ExtAuthzProvider, ForwardAuth, GatewayInfo,
+    GatewayMetadata, Ingress, IngressAuth, IngressConfig, IngressedApps, IstioMetadata,
+    KubeflowIngress, MeshLabels, MeshPolicies, RequestAuth, RouteConfig, RouteReply, Scheme,
+    ScrapeJobs, TraefikIngress, TraefikReply, UnitAddress,
 };
 
 fn text() -> impl Strategy<Value = String> {
@@ -80,6 +82,9 @@ fn any_databag() -> impl Strategy<Value = Databag> {
         Just("port".to_owned()),
         Just("ingress".to_owned()),
         Just("host".to_owned()),
+        "config|external_host|tls_enabled|decisions_address|app_names|headers|jwt_rules",
+        "certificates|request_errors|certificate_signing_requests|policies|labels|cmr_data",
+        "ext_authz_(service_name|port|protocol|provider_name)|scrape_(jobs|metadata)|metadata",
         text(),
     ];
     let value = prop_oneof![
@@ -88,6 +93,7 @@ fn any_databag() -> impl Strategy<Value = Databag> {
         Just("- v1\n".to_owned()),
         Just("- v2\n".to_owned()),
         "(service|port|prefix|namespace): [a-z0-9/'\"]{0,6}\n",
+        r#"\[?\{"(model|issuer|csr|labels|name|app_name)": ?("a"|1|null|\[\])\}\]?"#,
     ];
     proptest::collection::btree_map(key, value, 0..6)
 }
@@ -127,6 +133,20 @@ proptest! {
             GatewayInfo::decode(&app).err(),
             IstioMetadata::decode(&app).err(),
             TraefikReply::decode(&app).err(),
+            RouteConfig::decode(&app).err(),
+            RouteReply::decode(&app).err(),
+            ForwardAuth::decode(&app).and_then(|a| a.map(|a| a.address()).transpose()).err(),
+            IngressedApps::decode(&app).err(),
+            RequestAuth::decode(&app).err(),
+            GatewayMetadata::decode(&app).err(),
+            CertificateRequests::decode(&app).err(),
+            Certificates::decode(&app).err(),
+            MeshPolicies::decode(&app).err(),
+            MeshLabels::decode(&app).err(),
+            CrossModelApp::decode(&app).err(),
+            IngressConfig::decode(&app).err(),
+            ExtAuthzProvider::decode(&app).err(),
+            ScrapeJobs::decode(&app).err(),
         ];
         for problem in outcomes.into_iter().flatten() {
             prop_assert!(!problem.key.is_empty() && !problem.what.is_empty());
