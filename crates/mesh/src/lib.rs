@@ -12,6 +12,7 @@ pub mod payload;
 pub mod proxy_status;
 pub mod revision;
 pub mod routes;
+pub mod upgrade;
 
 pub use name::{InvalidName, Namespace};
 pub use revision::{InvalidRevision, Revision};
