@@ -1,14 +1,14 @@
 //! Ties the steps together.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 
 use juju_charm::{ActionOutcome, Charm, ModelView, Outcome, Problem};
-use kube_apply::{Applied, ObjectsSet, Plan};
+use kube_apply::{Applied, Plan};
 
 use crate::cluster::Cluster;
 use crate::observe::{self, Query, View};
 use crate::validate::{self, Validated};
+use crate::work::{Done, Objects, Work};
 use crate::{actions, desired, status};
 
 /// The charm.
@@ -29,8 +29,12 @@ impl Charm for IstioK8s {
         validate::validate(view, cluster)
     }
 
-    fn desired(view: &ModelView, validated: &Validated, _cluster: &View) -> Option<ObjectsSet> {
-        desired::desired(view, validated)
+    fn desired(view: &ModelView, validated: &Validated, _cluster: &View) -> Option<Objects> {
+        desired::desired(view, validated).map(|set| Objects { set })
+    }
+
+    fn work(view: &ModelView, validated: &Validated, cluster: &View) -> Option<Work> {
+        actions::work(view, validated, cluster)
     }
 
     fn outcome(
@@ -38,7 +42,7 @@ impl Charm for IstioK8s {
         validated: &Validated,
         _cluster: &View,
         applied: Option<&Applied>,
-        _done: Option<&Infallible>,
+        _done: Option<&Done>,
         problems: &[Problem],
     ) -> Outcome {
         status::outcome(view, validated, applied, problems)
@@ -53,11 +57,11 @@ impl Charm for IstioK8s {
         _validated: &Validated,
         cluster: &View,
         plan: Option<&Plan>,
-        _done: Option<&Infallible>,
+        done: Option<&Done>,
         problems: &[Problem],
     ) -> ActionOutcome {
         match &view.action {
-            Some(call) => actions::action(call, cluster, plan, problems),
+            Some(call) => actions::action(call, cluster, plan, done, problems),
             None => ActionOutcome::failed("not running an action", BTreeMap::new()),
         }
     }

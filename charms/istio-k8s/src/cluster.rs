@@ -1,14 +1,13 @@
 //! The charm's one place that does I/O: reads the payload's file and talks to the API server.
 
-use std::convert::Infallible;
-
 use juju_charm::{EffectError, Effects, Problem, Progress};
 use juju_hooks::{AppName, Context};
-use kube_apply::{Applied, Connect, Engine, Error, Note, ObjectsSet, Observed, Plan};
+use kube_apply::{Applied, Connect, Engine, Error, Note, Observed, Plan};
 use mesh::proxy_status;
 
 use crate::observe::{Proxies, Query, View};
 use crate::release;
+use crate::work::{Done, Objects, Work};
 
 /// istiod's plaintext debug port. It answers a caller on its own loopback address without a token,
 /// and a port-forward is one.
@@ -99,10 +98,10 @@ pub fn not_permitted(app: &AppName, verb: &str, resource: &str) -> Problem {
 impl Effects for Cluster {
     type Applied = Applied;
     type Error = ClusterError;
-    type Objects = ObjectsSet;
+    type Objects = Objects;
     type Plan = Plan;
-    type Work = Infallible;
-    type Done = Infallible;
+    type Work = Work;
+    type Done = Done;
     type Query = Query;
     type View = View;
 
@@ -137,18 +136,23 @@ impl Effects for Cluster {
         })
     }
 
-    async fn apply(&self, objects: ObjectsSet) -> Result<Applied, ClusterError> {
-        let applied = self.engine.apply(&objects).await;
+    async fn apply(&self, objects: Objects) -> Result<Applied, ClusterError> {
+        let applied = self.engine.apply(&objects.set).await;
         applied.map_err(|source| self.failed(source))
     }
 
-    async fn plan(&self, objects: ObjectsSet) -> Result<Plan, ClusterError> {
-        let plan = self.engine.plan(&objects).await;
+    async fn plan(&self, objects: Objects) -> Result<Plan, ClusterError> {
+        let plan = self.engine.plan(&objects.set).await;
         plan.map_err(|source| self.failed(source))
     }
 
-    async fn work(&self, work: Infallible, _: &dyn Progress) -> Result<Infallible, ClusterError> {
-        match work {}
+    async fn work(&self, work: Work, _progress: &dyn Progress) -> Result<Done, ClusterError> {
+        match work {
+            Work::Reconcile(objects) => {
+                let applied = self.apply(*objects).await?;
+                Ok(Done::Reconciled(Box::new(applied)))
+            }
+        }
     }
 }
 

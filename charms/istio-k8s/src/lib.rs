@@ -11,6 +11,7 @@ pub mod observe;
 pub mod release;
 pub mod status;
 pub mod validate;
+pub mod work;
 
 mod charm;
 

@@ -29,7 +29,7 @@ pub struct Query {
 }
 
 /// What was read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct View {
     /// The payload, rendered; none if the options are not in order.
     pub release: Option<Result<Release, ReleaseTrouble>>,

@@ -4,12 +4,11 @@
 
 mod common;
 
-use std::convert::Infallible;
-
 use common::{Lab, Release};
 use istio_k8s::observe::{Proxies, Query, View};
+use istio_k8s::work::{Done, Objects, Work};
 use juju_charm::{Effects, Event, Progress};
-use kube_apply::{Applied, ObjectsSet, Plan};
+use kube_apply::{Applied, Plan};
 use mesh::proxy_status;
 use serde_json::{Value, json};
 
@@ -99,10 +98,10 @@ struct TwoIstiods;
 impl Effects for TwoIstiods {
     type Applied = Applied;
     type Error = istio_k8s::cluster::ClusterError;
-    type Objects = ObjectsSet;
+    type Objects = Objects;
     type Plan = Plan;
-    type Work = Infallible;
-    type Done = Infallible;
+    type Work = Work;
+    type Done = Done;
     type Query = Query;
     type View = View;
 
@@ -130,24 +129,21 @@ impl Effects for TwoIstiods {
         ));
         let failures = vec!["istiod istiod-c.lost-lab cannot be asked: gone".to_owned()];
         Ok(View {
-            release: None,
-            mutating: Vec::new(),
-            validating: Vec::new(),
-            istiods: Vec::new(),
             proxies: Some(Proxies { proxies, failures }),
+            ..View::default()
         })
     }
 
-    async fn apply(&self, _: ObjectsSet) -> Result<Applied, Self::Error> {
+    async fn apply(&self, _: Objects) -> Result<Applied, Self::Error> {
         unreachable!("an action applies nothing")
     }
 
-    async fn plan(&self, _: ObjectsSet) -> Result<Plan, Self::Error> {
+    async fn plan(&self, _: Objects) -> Result<Plan, Self::Error> {
         unreachable!("proxy-status needs no plan")
     }
 
-    async fn work(&self, work: Infallible, _: &dyn Progress) -> Result<Infallible, Self::Error> {
-        match work {}
+    async fn work(&self, _: Work, _: &dyn Progress) -> Result<Done, Self::Error> {
+        unreachable!("proxy-status has no work")
     }
 }
 

@@ -2,15 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use juju_charm::{ActionCall, ActionOutcome, Problem};
+use juju_charm::{ActionCall, ActionOutcome, ModelView, Problem};
 use kube_apply::Plan;
 use mesh::proxy_status::ProxyStatus;
 
 use crate::observe::{Proxies, View};
+use crate::validate::Validated;
+use crate::work::{Done, Work};
 
 /// Whether the action needs to know what a reconcile would change.
 pub fn wants_plan(action: &str) -> bool {
     action == "plan"
+}
+
+/// The work of the action, if it is one that writes and may do so.
+pub fn work(view: &ModelView, validated: &Validated, cluster: &View) -> Option<Work> {
+    let _ = (view, validated, cluster);
+    None
 }
 
 /// Answers an action.
@@ -18,6 +26,7 @@ pub fn action(
     call: &ActionCall,
     cluster: &View,
     plan: Option<&Plan>,
+    _done: Option<&Done>,
     problems: &[Problem],
 ) -> ActionOutcome {
     let json = call.params.get("format").and_then(|v| v.as_str()) == Some("json");
