@@ -63,9 +63,9 @@ pub(crate) fn commit(
         let open: BTreeSet<_> = tools.opened_ports()?.into_iter().collect();
         wanted
             .difference(&open)
-            .try_for_each(|port| tools.open_port(*port))?;
+            .try_for_each(|port| tools.open_port(*port, &[]))?;
         open.difference(wanted)
-            .try_for_each(|port| tools.close_port(*port))?;
+            .try_for_each(|port| tools.close_port(*port, &[]))?;
     }
 
     if let Some(version) = outcome

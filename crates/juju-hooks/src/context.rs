@@ -102,6 +102,8 @@ pub struct Context {
     pub proxies: Proxies,
     /// The trace to continue.
     pub trace: Option<TraceParent>,
+    /// `pre-series-upgrade` only: the base to come, `ubuntu@24.04` (a series name on old agents).
+    pub target_base: Option<String>,
     /// `JUJU_DEBUG` was set: someone is debugging this hook.
     pub debug: bool,
 }
@@ -139,6 +141,7 @@ impl Context {
             principal_unit: None,
             proxies: Proxies::default(),
             trace: None,
+            target_base: None,
             debug: false,
         }
     }

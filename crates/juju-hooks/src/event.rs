@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::ids::{AppName, EndpointName, RelationId, RelationKey, SecretId, UnitName};
+use crate::storage::StorageForm;
 
 /// The event one dispatch is about. A hook this crate does not know becomes [`Event::Unknown`],
 /// so that a charm survives hooks of later Juju versions and of its own later revisions.
@@ -161,6 +162,8 @@ pub struct StorageEvent {
     pub index: u32,
     /// Where it is mounted.
     pub location: Option<String>,
+    /// Device or directory.
+    pub form: Option<StorageForm>,
 }
 
 /// Which storage hook.

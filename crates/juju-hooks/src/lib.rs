@@ -11,6 +11,7 @@ mod databag;
 mod error;
 mod event;
 mod ids;
+mod legacy;
 mod limits;
 mod network;
 mod port;
@@ -18,6 +19,7 @@ mod process;
 mod redacted;
 mod secret;
 mod status;
+mod storage;
 mod tools;
 mod version;
 
@@ -33,14 +35,17 @@ pub use crate::ids::{
     AppName, EndpointName, IdError, ModelName, ModelUuid, RelationId, RelationKey, SecretId,
     UnitName,
 };
+pub use crate::legacy::{LegacyTools, PayloadId, UnitAddress};
 pub use crate::limits::{MAX_ARGUMENT_BYTES, split_message};
 pub use crate::network::{BindAddress, InterfaceAddress, NetworkInfo};
 pub use crate::port::{Port, Protocol};
 pub use crate::process::ProcessTools;
 pub use crate::redacted::Redacted;
 pub use crate::secret::{
-    NewSecret, SecretContent, SecretInfo, SecretOwner, SecretRef, SecretRevision, SecretRotate,
+    NewSecret, SecretContent, SecretGrantee, SecretInfo, SecretOwner, SecretRef, SecretRevision,
+    SecretRotate,
 };
 pub use crate::status::{ReportedStatus, Status, StatusMessage};
+pub use crate::storage::{StorageForm, StorageId, StorageInfo};
 pub use crate::tools::{Bag, GoalState, GoalUnit, HookTools, LogLevel, Scope};
 pub use crate::version::{JujuVersion, VersionError};

@@ -4,6 +4,7 @@
 //! through files only this user can read; no argument is longer than Linux allows; answers are
 //! asked for as JSON.
 
+mod legacy;
 mod scratch;
 mod spawn;
 
@@ -22,9 +23,11 @@ use crate::network::NetworkInfo;
 use crate::port::Port;
 use crate::redacted::Redacted;
 use crate::secret::{
-    NewSecret, SecretContent, SecretInfo, SecretOwner, SecretRef, SecretRevision, is_secret_key,
+    NewSecret, SecretContent, SecretGrantee, SecretInfo, SecretOwner, SecretRef, SecretRevision,
+    is_secret_key,
 };
 use crate::status::{ReportedStatus, StatusMessage};
+use crate::storage::{StorageId, StorageInfo};
 use crate::tools::{Bag, GoalState, HookTools, LogLevel, Scope};
 
 /// Runs the real hook tools.
@@ -324,14 +327,28 @@ impl HookTools for ProcessTools {
         Ok(ids)
     }
 
-    fn secret_grant(&self, id: &SecretId, relation: &RelationKey) -> Result<()> {
-        let args = ["--relation", &relation.to_string(), id.as_str()];
+    fn secret_grant(
+        &self,
+        id: &SecretId,
+        relation: &RelationKey,
+        unit: Option<&UnitName>,
+    ) -> Result<()> {
+        let mut args = vec!["--relation".to_owned(), relation.to_string()];
+        if let Some(unit) = unit {
+            args.extend(["--unit".to_owned(), unit.to_string()]);
+        }
+        args.push(id.to_string());
         self.run("secret-grant", &args, None).map(drop)
     }
 
-    fn secret_revoke(&self, id: &SecretId, relation: &RelationKey) -> Result<()> {
-        let args = ["--relation", &relation.to_string(), id.as_str()];
-        self.run("secret-revoke", &args, None).map(drop)
+    fn secret_revoke(&self, id: &SecretId, grantee: &SecretGrantee) -> Result<()> {
+        let (flag, name) = match grantee {
+            SecretGrantee::Relation(relation) => ("--relation", relation.to_string()),
+            SecretGrantee::App(app) => ("--app", app.to_string()),
+            SecretGrantee::Unit(unit) => ("--unit", unit.to_string()),
+        };
+        self.run("secret-revoke", &[flag, &name, id.as_str()], None)
+            .map(drop)
     }
 
     fn secret_remove(&self, id: &SecretId, revision: Option<u32>) -> Result<()> {
@@ -353,12 +370,14 @@ impl HookTools for ProcessTools {
         self.json("network-get", &args)
     }
 
-    fn open_port(&self, port: Port) -> Result<()> {
-        self.run("open-port", &[port.to_string()], None).map(drop)
+    fn open_port(&self, port: Port, endpoints: &[EndpointName]) -> Result<()> {
+        self.run("open-port", &port_args(port, endpoints), None)
+            .map(drop)
     }
 
-    fn close_port(&self, port: Port) -> Result<()> {
-        self.run("close-port", &[port.to_string()], None).map(drop)
+    fn close_port(&self, port: Port, endpoints: &[EndpointName]) -> Result<()> {
+        self.run("close-port", &port_args(port, endpoints), None)
+            .map(drop)
     }
 
     fn opened_ports(&self) -> Result<Vec<Port>> {
@@ -378,6 +397,36 @@ impl HookTools for ProcessTools {
     fn goal_state(&self) -> Result<GoalState> {
         let goal: Option<GoalState> = self.json("goal-state", &["--format=json"])?;
         Ok(goal.unwrap_or_default())
+    }
+
+    fn credential_get(&self) -> Result<Redacted<Map<String, Value>>> {
+        let spec: Option<_> = self.json("credential-get", &["--format=json"])?;
+        Ok(Redacted::new(spec.unwrap_or_default()))
+    }
+
+    fn storage_list(&self, name: Option<&str>) -> Result<Vec<StorageId>> {
+        let mut args = vec!["--format=json"];
+        args.extend(name);
+        let mut ids = Vec::new();
+        for text in self.json_list("storage-list", &args)? {
+            ids.push(parse("storage-list", &text)?);
+        }
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    fn storage_get(&self, id: &StorageId) -> Result<StorageInfo> {
+        self.json("storage-get", &["--format=json", "-s", &id.to_string()])
+    }
+
+    fn storage_add(&self, name: &str, count: u32) -> Result<()> {
+        self.run("storage-add", &[format!("{name}={count}")], None)
+            .map(drop)
+    }
+
+    fn juju_reboot(&self, now: bool) -> Result<()> {
+        let args: &[&str] = if now { &["--now"] } else { &[] };
+        self.run("juju-reboot", args, None).map(drop)
     }
 
     fn state_get(&self) -> Result<BTreeMap<String, String>> {
@@ -404,6 +453,16 @@ impl HookTools for ProcessTools {
         }
         Ok(())
     }
+}
+
+fn port_args(port: Port, endpoints: &[EndpointName]) -> Vec<String> {
+    let mut args = Vec::new();
+    if !endpoints.is_empty() {
+        let names: Vec<&str> = endpoints.iter().map(EndpointName::as_str).collect();
+        args.extend(["--endpoints".to_owned(), names.join(",")]);
+    }
+    args.push(port.to_string());
+    args
 }
 
 /// A process argument cannot hold NUL.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer};
 
-use crate::ids::SecretId;
+use crate::ids::{AppName, RelationKey, SecretId, UnitName};
 use crate::redacted::Redacted;
 
 /// A secret's keys and values. Keys have at least three characters, lower case, digits and inner
@@ -30,6 +30,17 @@ pub enum SecretRevision {
     Refresh,
     /// The latest, without tracking it.
     Peek,
+}
+
+/// Whom a grant is taken from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SecretGrantee {
+    /// Everyone on the other side of a relation.
+    Relation(RelationKey),
+    /// One application.
+    App(AppName),
+    /// One unit.
+    Unit(UnitName),
 }
 
 /// Who owns a new secret.

@@ -16,8 +16,12 @@ use crate::error::Result;
 use crate::ids::{AppName, EndpointName, ModelUuid, RelationId, RelationKey, SecretId, UnitName};
 use crate::network::NetworkInfo;
 use crate::port::Port;
-use crate::secret::{NewSecret, SecretContent, SecretInfo, SecretRef, SecretRevision};
+use crate::redacted::Redacted;
+use crate::secret::{
+    NewSecret, SecretContent, SecretGrantee, SecretInfo, SecretRef, SecretRevision,
+};
 use crate::status::{ReportedStatus, StatusMessage};
+use crate::storage::{StorageId, StorageInfo};
 
 /// Whose data or status: the application's (the leader's business) or this unit's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -159,18 +163,24 @@ pub trait HookTools {
     fn secret_info(&self, secret: &SecretRef) -> Result<SecretInfo>;
     /// Own secrets.
     fn secret_ids(&self) -> Result<Vec<SecretId>>;
-    /// Lets the remote side of a relation read an own secret, at exit.
-    fn secret_grant(&self, id: &SecretId, relation: &RelationKey) -> Result<()>;
+    /// Lets the remote side of a relation, or one unit of it, read an own secret, at exit.
+    /// Granting again is fine; granting the application after a unit of it is refused.
+    fn secret_grant(
+        &self,
+        id: &SecretId,
+        relation: &RelationKey,
+        unit: Option<&UnitName>,
+    ) -> Result<()>;
     /// Takes that back, at exit.
-    fn secret_revoke(&self, id: &SecretId, relation: &RelationKey) -> Result<()>;
+    fn secret_revoke(&self, id: &SecretId, grantee: &SecretGrantee) -> Result<()>;
     /// Removes an own secret, or one revision of it, at exit.
     fn secret_remove(&self, id: &SecretId, revision: Option<u32>) -> Result<()>;
     /// Addresses of a binding, seen from a relation if one is named.
     fn network_get(&self, binding: &str, relation: Option<&RelationKey>) -> Result<NetworkInfo>;
-    /// Opens a port, at exit.
-    fn open_port(&self, port: Port) -> Result<()>;
-    /// Closes a port, at exit.
-    fn close_port(&self, port: Port) -> Result<()>;
+    /// Opens a port, at exit; on all endpoints if none is named.
+    fn open_port(&self, port: Port, endpoints: &[EndpointName]) -> Result<()>;
+    /// Closes a port, at exit; on all endpoints if none is named.
+    fn close_port(&self, port: Port, endpoints: &[EndpointName]) -> Result<()>;
     /// Ports this unit has open; whether changes of this hook show depends on the agent. What is
     /// no single port (ranges, icmp) is left out.
     fn opened_ports(&self) -> Result<Vec<Port>>;
@@ -178,6 +188,19 @@ pub trait HookTools {
     fn resource_get(&self, name: &str) -> Result<PathBuf>;
     /// What the model is to look like.
     fn goal_state(&self) -> Result<GoalState>;
+    /// The cloud's credentials as Juju has them, for trusted applications (on Kubernetes from
+    /// Juju 3.6.10).
+    fn credential_get(&self) -> Result<Redacted<Map<String, Value>>>;
+    /// Attached instances, ascending; of one declared storage if named.
+    fn storage_list(&self, name: Option<&str>) -> Result<Vec<StorageId>>;
+    /// Form and place of one instance.
+    fn storage_get(&self, id: &StorageId) -> Result<StorageInfo>;
+    /// Asks for `count` more instances of a declared storage, at exit; their
+    /// `-storage-attached` hooks come later.
+    fn storage_add(&self, name: &str, count: u32) -> Result<()>;
+    /// Reboots the machine: after this hook, or `now`, which ends this process and runs the hook
+    /// again. Not in actions.
+    fn juju_reboot(&self, now: bool) -> Result<()>;
     /// The charm's own kept state; empty if there is none.
     fn state_get(&self) -> Result<BTreeMap<String, String>>;
     /// Sets keys of that state, at exit.

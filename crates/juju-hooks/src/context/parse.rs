@@ -10,6 +10,7 @@ use crate::event::{
     SecretKind, StorageEvent, StorageKind,
 };
 use crate::ids::{EndpointName, IdError, UnitName};
+use crate::storage::{StorageForm, StorageId};
 
 impl Context {
     /// Types the variables of one dispatch.
@@ -66,6 +67,9 @@ impl Context {
                     span_id,
                     flags: vars.owned("JUJU_TRACE_FLAGS"),
                 }),
+            target_base: vars
+                .owned("JUJU_TARGET_BASE")
+                .or_else(|| vars.owned("JUJU_TARGET_SERIES")),
             debug: vars.0.contains_key("JUJU_DEBUG"),
         })
     }
@@ -216,19 +220,17 @@ fn secret(vars: &Vars, kind: SecretKind) -> Result<Event, ContextError> {
 }
 
 fn storage_event(vars: &Vars, name: &str, kind: StorageKind) -> Result<Event, ContextError> {
-    let id = vars.need_text("JUJU_STORAGE_ID")?;
-    let index = id
-        .rsplit_once('/')
-        .and_then(|(_, index)| index.parse().ok());
-    let invalid = || ContextError::Invalid {
-        variable: "JUJU_STORAGE_ID",
-        value: id.clone(),
-    };
+    let id: StorageId = vars.need("JUJU_STORAGE_ID")?;
     Ok(Event::Storage(StorageEvent {
         kind,
         name: name.to_owned(),
-        index: index.ok_or_else(invalid)?,
+        index: id.index,
         location: vars.owned("JUJU_STORAGE_LOCATION"),
+        form: match vars.text("JUJU_STORAGE_KIND") {
+            Some("block") => Some(StorageForm::Block),
+            Some("filesystem") => Some(StorageForm::Filesystem),
+            _ => None,
+        },
     }))
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Context;
 use crate::event::{Event, PebbleKind};
+use crate::storage::StorageForm;
 
 impl Context {
     /// The variables an agent on Kubernetes sets for this dispatch, those it sets empty included.
@@ -46,6 +47,7 @@ impl Context {
             vars.set("JUJU_SPAN_ID", trace.span_id.as_str());
             vars.maybe("JUJU_TRACE_FLAGS", trace.flags.as_ref());
         }
+        vars.maybe("JUJU_TARGET_BASE", self.target_base.as_ref());
         if self.debug {
             vars.set("JUJU_DEBUG", "1");
         }
@@ -88,7 +90,10 @@ impl Vars {
             Event::Storage(event) => {
                 self.set("JUJU_STORAGE_ID", format!("{}/{}", event.name, event.index));
                 self.maybe("JUJU_STORAGE_LOCATION", event.location.as_ref());
-                self.set("JUJU_STORAGE_KIND", "filesystem");
+                self.maybe(
+                    "JUJU_STORAGE_KIND",
+                    event.form.map(StorageForm::as_str).as_ref(),
+                );
             }
             Event::Pebble(event) => {
                 self.set("JUJU_WORKLOAD_NAME", event.container.as_str());

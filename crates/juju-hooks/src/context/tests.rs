@@ -10,6 +10,7 @@ use crate::event::{
     SecretKind, StorageEvent, StorageKind,
 };
 use crate::ids::{EndpointName, RelationId, SecretId};
+use crate::storage::StorageForm;
 
 const BASE: [(&str, &str); 6] = [
     ("JUJU_UNIT_NAME", "meshy/0"),
@@ -179,7 +180,7 @@ fn what_is_missing_or_wrong_is_named() {
     let storage = ("JUJU_DISPATCH_PATH", "hooks/data-storage-attached");
     check(
         &[storage, ("JUJU_STORAGE_ID", "data")],
-        r#"JUJU_STORAGE_ID holds "data""#,
+        "cannot read JUJU_STORAGE_ID",
     );
 }
 
@@ -239,6 +240,7 @@ fn events() -> impl Strategy<Value = Event> {
                 name,
                 index,
                 location,
+                form: Some(StorageForm::Filesystem),
             })
         }),
         (name(), pebble)

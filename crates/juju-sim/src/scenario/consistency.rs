@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use juju_charm::{Metadata, OptionKind, ParamKind, ResourceKind, Role};
-use juju_hooks::{Databag, Event, RelationEvent, RelationKind, SecretId, SecretKind};
+use juju_hooks::{
+    Databag, Event, JujuVersion, RelationEvent, RelationKind, SecretId, SecretKind, StorageId,
+};
 use serde_json::{Map, Value};
 
 use super::state::{Relation, State, UNIT_KEYS};
@@ -25,6 +27,9 @@ pub(super) fn mistakes(
     checks.config();
     checks.relations();
     checks.networks();
+    checks.storages();
+    checks.containers();
+    checks.cloud();
     checks.event(event, params);
     checks.wrong
 }
@@ -159,6 +164,27 @@ impl Checks<'_> {
         }
     }
 
+    fn storages(&mut self) {
+        for id in self.state.storages.keys() {
+            let known = self.metadata.storage.contains(&id.name);
+            self.demand(known, || format!("storage {} is not declared", id.name));
+        }
+    }
+
+    fn containers(&mut self) {
+        for name in self.state.containers.keys() {
+            let known = self.metadata.containers.contains(name);
+            self.demand(known, || format!("container {name} is not declared"));
+        }
+    }
+
+    fn cloud(&mut self) {
+        let supported = self.state.juju_version >= JujuVersion::release(3, 6, 10);
+        self.demand(self.state.credential.is_none() || supported, || {
+            "on kubernetes juju tells the cloud's credentials from 3.6.10 on".to_owned()
+        });
+    }
+
     fn event(&mut self, event: &Event, params: &Map<String, Value>) {
         match event {
             Event::Relation(event) => self.relation_event(event),
@@ -167,10 +193,22 @@ impl Checks<'_> {
                 self.demand(known, || {
                     format!("container {} is not declared", event.container)
                 });
+                let answers = self.state.containers.get(&event.container) == Some(&true);
+                self.demand(!known || answers, || {
+                    format!("container {} does not answer in the state", event.container)
+                });
             }
             Event::Storage(event) => {
                 let known = self.metadata.storage.contains(&event.name);
                 self.demand(known, || format!("storage {} is not declared", event.name));
+                let id = StorageId {
+                    name: event.name.clone(),
+                    index: event.index,
+                };
+                let there = self.state.storages.contains_key(&id);
+                self.demand(!known || there, || {
+                    format!("storage {id} is not in the state")
+                });
             }
             Event::Secret(event) => {
                 let known = self

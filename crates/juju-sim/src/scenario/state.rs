@@ -13,9 +13,9 @@ use juju_charm::{Metadata, Role};
 use juju_hooks::{
     AppName, Context, Databag, EndpointName, Event, JujuVersion, LogLevel, ModelName, ModelUuid,
     NetworkInfo, Port, RelationEvent, RelationId, RelationKind, ReportedStatus, SecretId,
-    SecretOwner, UnitName,
+    SecretOwner, StorageForm, StorageId, StorageInfo, UnitName,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Everything Juju knows, before and after a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +40,12 @@ pub struct State {
     pub resources: BTreeMap<String, PathBuf>,
     /// Secrets this unit may know.
     pub secrets: BTreeMap<SecretId, Secret>,
+    /// Attached storage.
+    pub storages: BTreeMap<StorageId, StorageInfo>,
+    /// Workload containers, each with whether its Pebble answers.
+    pub containers: BTreeMap<String, bool>,
+    /// What `credential-get` answers; `None` for an application nobody trusts.
+    pub credential: Option<Map<String, Value>>,
     /// Answers of `network-get` by binding; bindings not named get a plain one.
     pub networks: BTreeMap<String, NetworkInfo>,
     /// The unit's status.
@@ -85,6 +91,10 @@ pub struct Record {
     pub calls: Vec<String>,
     /// The action's answer.
     pub action: ActionRecord,
+    /// Instances asked for, by declared storage.
+    pub requested_storage: BTreeMap<String, u32>,
+    /// Whether a reboot was asked for.
+    pub reboot: bool,
 }
 
 impl Record {
@@ -146,6 +156,8 @@ pub struct Secret {
     pub granted: bool,
     /// Relations whose remote side may read it.
     pub grants: BTreeSet<RelationId>,
+    /// Single units that may read it.
+    pub unit_grants: BTreeSet<UnitName>,
 }
 
 /// Texts as a databag.
@@ -247,6 +259,9 @@ impl State {
             relations: Vec::new(),
             resources: BTreeMap::new(),
             secrets: BTreeMap::new(),
+            storages: BTreeMap::new(),
+            containers: BTreeMap::new(),
+            credential: None,
             networks: BTreeMap::new(),
             unit_status: unknown.clone(),
             app_status: unknown,
@@ -301,6 +316,25 @@ impl State {
     #[must_use]
     pub fn resource(mut self, name: &str, file: impl Into<PathBuf>) -> Self {
         self.resources.insert(name.to_owned(), file.into());
+        self
+    }
+
+    /// With an attached instance of a storage, mounted at `location`.
+    #[must_use]
+    pub fn storage(mut self, id: &str, location: impl Into<PathBuf>) -> Self {
+        let info = StorageInfo {
+            kind: StorageForm::Filesystem,
+            location: location.into(),
+        };
+        self.storages
+            .insert(id.parse().expect("a storage id"), info);
+        self
+    }
+
+    /// With a workload container whose Pebble answers, or does not yet.
+    #[must_use]
+    pub fn container(mut self, name: &str, can_connect: bool) -> Self {
+        self.containers.insert(name.to_owned(), can_connect);
         self
     }
 

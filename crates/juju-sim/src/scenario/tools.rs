@@ -6,10 +6,11 @@ use std::path::PathBuf;
 
 use juju_charm::{Metadata, Role};
 use juju_hooks::{
-    AppName, Bag, Context, Databag, EndpointName, GoalState, GoalUnit, HookTools, LogLevel,
-    ModelUuid, NetworkInfo, NewSecret, Port, Redacted, RelationId, RelationKey, RelationKind,
-    ReportedStatus, Result, Scope, SecretContent, SecretId, SecretInfo, SecretOwner, SecretRef,
-    SecretRevision, StatusMessage, ToolError, UnitName, check_results,
+    AppName, Bag, Context, Databag, EndpointName, GoalState, GoalUnit, HookTools, JujuVersion,
+    LogLevel, ModelUuid, NetworkInfo, NewSecret, Port, Redacted, RelationId, RelationKey,
+    RelationKind, ReportedStatus, Result, Scope, SecretContent, SecretGrantee, SecretId,
+    SecretInfo, SecretOwner, SecretRef, SecretRevision, StatusMessage, StorageId, StorageInfo,
+    ToolError, UnitName, check_results,
 };
 use serde_json::{Map, Value};
 
@@ -415,20 +416,40 @@ impl HookTools for SimTools<'_> {
         Ok(own.map(|(id, _)| id.clone()).collect())
     }
 
-    fn secret_grant(&self, id: &SecretId, relation: &RelationKey) -> Result<()> {
+    fn secret_grant(
+        &self,
+        id: &SecretId,
+        relation: &RelationKey,
+        unit: Option<&UnitName>,
+    ) -> Result<()> {
         let mut state = self.call(format!("secret-grant {relation}"));
         find("secret-grant", &mut state, relation)?;
         let (_, known) = secret_named("secret-grant", &mut state, &SecretRef::Id(id.clone()))?;
         self.may_manage("secret-grant", known)?;
-        known.grants.insert(relation.id);
+        match unit {
+            Some(unit) => known.unit_grants.insert(unit.clone()),
+            None => known.grants.insert(relation.id),
+        };
         Ok(())
     }
 
-    fn secret_revoke(&self, id: &SecretId, relation: &RelationKey) -> Result<()> {
-        let mut state = self.call(format!("secret-revoke {relation}"));
+    fn secret_revoke(&self, id: &SecretId, grantee: &SecretGrantee) -> Result<()> {
+        let mut state = self.call("secret-revoke");
+        let with = |app: &AppName, relations: &[Relation]| -> Vec<RelationId> {
+            let related = relations.iter().filter(|r| r.remote_app == *app);
+            related.map(|relation| relation.id).collect()
+        };
+        let (relations, unit) = match grantee {
+            SecretGrantee::Relation(relation) => (vec![relation.id], None),
+            SecretGrantee::App(app) => (with(app, &state.relations), None),
+            SecretGrantee::Unit(unit) => (Vec::new(), Some(unit)),
+        };
         let (_, known) = secret_named("secret-revoke", &mut state, &SecretRef::Id(id.clone()))?;
         self.may_manage("secret-revoke", known)?;
-        known.grants.remove(&relation.id);
+        known.grants.retain(|id| !relations.contains(id));
+        if let Some(unit) = unit {
+            known.unit_grants.remove(unit);
+        }
         Ok(())
     }
 
@@ -466,14 +487,14 @@ impl HookTools for SimTools<'_> {
         }
     }
 
-    fn open_port(&self, port: Port) -> Result<()> {
+    fn open_port(&self, port: Port, _: &[EndpointName]) -> Result<()> {
         self.call(format!("open-port {port}"))
             .opened_ports
             .insert(port);
         Ok(())
     }
 
-    fn close_port(&self, port: Port) -> Result<()> {
+    fn close_port(&self, port: Port, _: &[EndpointName]) -> Result<()> {
         self.call(format!("close-port {port}"))
             .opened_ports
             .remove(&port);
@@ -518,6 +539,51 @@ impl HookTools for SimTools<'_> {
             goals.extend(units.map(|unit| (unit.to_string(), active.clone())));
         }
         Ok(GoalState { units, relations })
+    }
+
+    fn credential_get(&self) -> Result<Redacted<Map<String, Value>>> {
+        let state = self.call("credential-get");
+        if state.juju_version < JujuVersion::release(3, 6, 10) {
+            let detail = "credential-get on a \"caas\" model not supported";
+            return Err(failed("credential-get", detail));
+        }
+        let known = state.credential.clone().map(Redacted::new);
+        known.ok_or_else(|| failed("credential-get", "permission denied"))
+    }
+
+    fn storage_list(&self, name: Option<&str>) -> Result<Vec<StorageId>> {
+        let state = self.call("storage-list");
+        let wanted = |id: &&StorageId| name.is_none_or(|name| id.name == name);
+        Ok(state.storages.keys().filter(wanted).cloned().collect())
+    }
+
+    fn storage_get(&self, id: &StorageId) -> Result<StorageInfo> {
+        let state = self.call(format!("storage-get {id}"));
+        let known = state.storages.get(id).cloned();
+        known.ok_or_else(|| failed("storage-get", &format!("storage {id} not found")))
+    }
+
+    fn storage_add(&self, name: &str, count: u32) -> Result<()> {
+        let mut state = self.call(format!("storage-add {name}"));
+        if !self.metadata.storage.contains(name) {
+            let detail = format!("charm storage {name:?} not found");
+            return Err(failed("storage-add", &detail));
+        }
+        let asked = &mut state.record.requested_storage;
+        *asked.entry(name.to_owned()).or_default() += count;
+        Ok(())
+    }
+
+    fn juju_reboot(&self, _now: bool) -> Result<()> {
+        let mut state = self.call("juju-reboot");
+        if self.context.event.action().is_some() {
+            return Err(failed(
+                "juju-reboot",
+                "juju-reboot is not supported when running an action.",
+            ));
+        }
+        state.record.reboot = true;
+        Ok(())
     }
 
     fn state_get(&self) -> Result<BTreeMap<String, String>> {

@@ -272,24 +272,46 @@ fn only_a_leader_is_told_it_was_elected() {
 
 #[test]
 fn other_hooks_are_about_declared_things() {
-    let container = "moon".to_owned();
-    let event = Event::Pebble(PebbleEvent {
-        container,
-        kind: PebbleKind::Ready,
-    });
-    check(&state(), &event, &["container moon is not declared"]);
-    let kind = StorageKind::Attached;
-    let storage = StorageEvent {
-        kind,
-        name: "moon".to_owned(),
-        index: 0,
-        location: None,
+    let ready = |container: &str| {
+        Event::Pebble(PebbleEvent {
+            container: container.to_owned(),
+            kind: PebbleKind::Ready,
+        })
     };
+    let silent = "container proxy does not answer in the state";
     check(
         &state(),
-        &Event::Storage(storage),
-        &["storage moon is not declared"],
+        &ready("moon"),
+        &["container moon is not declared"],
     );
+    check(&state(), &ready("proxy"), &[silent]);
+    let starting = state().container("proxy", false);
+    check(&starting, &ready("proxy"), &[silent]);
+    check(&state().container("proxy", true), &ready("proxy"), &[]);
+    let attached = |name: &str| {
+        Event::Storage(StorageEvent {
+            kind: StorageKind::Attached,
+            name: name.to_owned(),
+            index: 0,
+            location: None,
+            form: None,
+        })
+    };
+    let undeclared = "storage moon is not declared";
+    check(&state(), &attached("moon"), &[undeclared]);
+    check(
+        &state(),
+        &attached("data"),
+        &["storage data/0 is not in the state"],
+    );
+    check(&state().storage("data/0", "/data"), &attached("data"), &[]);
+    check(
+        &state().storage("moon/0", "/data"),
+        &Event::Start,
+        &[undeclared],
+    );
+    let stray = state().container("moon", true);
+    check(&stray, &Event::Start, &["container moon is not declared"]);
     let secret = |kind, revision| {
         Event::Secret(SecretEvent {
             kind,
@@ -317,6 +339,16 @@ fn other_hooks_are_about_declared_things() {
         &secret(SecretKind::Changed, None),
         &["secrets need juju 3"],
     );
+}
+
+#[test]
+fn the_clouds_credentials_are_told_by_agents_that_know_how() {
+    let mut state = state();
+    state.credential = Some(Map::new());
+    let early = "on kubernetes juju tells the cloud's credentials from 3.6.10 on";
+    check(&state, &Event::Start, &[early]);
+    state.juju_version = JujuVersion::release(3, 6, 10);
+    check(&state, &Event::Start, &[]);
 }
 
 #[test]
