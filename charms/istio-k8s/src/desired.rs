@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use juju_charm::ModelView;
 use kube_apply::{Gate, Object, ObjectsSet, Stage};
+use mesh::control_plane::hardening::policies;
 use mesh::control_plane::render::{Gateway, webhooks_of};
 use mesh::control_plane::{ControlPlane, Settings};
 use serde_json::{Value, json};
@@ -40,7 +41,10 @@ pub fn desired(view: &ModelView, validated: &Validated) -> Option<ObjectsSet> {
                 version: _,
                 replaces,
             } = &**installation;
-            stages(settings, control_plane, webhooks, *replaces)
+            let mut stages = stages(settings, control_plane, webhooks, *replaces);
+            let owner = format!("{}-{}", view.context.model_name, view.context.app);
+            stages.extend(hardening(settings, &owner));
+            stages
         }
     };
     Some(ObjectsSet {
@@ -136,6 +140,16 @@ fn stages(
     out.push(gateways);
     out.retain(|stage| !stage.objects.is_empty());
     out
+}
+
+/// What admits comes before what denies: in between, nothing is refused that should not be.
+fn hardening(settings: &Settings, owner: &str) -> impl Iterator<Item = Stage> {
+    let (admit, deny) = policies(settings, owner);
+    let stages = [
+        stage("policies of open gateways", admit.into_iter(), &[]),
+        stage("policies of hardened mode", deny.into_iter(), &[]),
+    ];
+    stages.into_iter().filter(|stage| !stage.objects.is_empty())
 }
 
 fn stage(name: &str, objects: impl Iterator<Item = Value>, gate: &[Gate]) -> Stage {

@@ -7,6 +7,7 @@ pub mod actions;
 pub mod cluster;
 pub mod config;
 pub mod desired;
+pub mod inputs;
 pub mod observe;
 pub mod release;
 pub mod status;

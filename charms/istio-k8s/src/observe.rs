@@ -8,6 +8,7 @@ use juju_charm::ModelView;
 use kube_apply::{Inventory, Object, Owner};
 use mesh::proxy_status::ProxyStatus;
 
+use crate::inputs::inputs;
 use crate::{actions, config};
 
 /// Name of the file resource that carries the release payload.
@@ -92,16 +93,17 @@ pub fn query(view: &ModelView) -> Query {
         .action
         .as_ref()
         .is_some_and(|action| actions::wants_plan(&action.name));
-    let settings = config::settings(&view.config)
+    let settings = inputs(view)
+        .options
         .ok()
         .filter(|_| view.leader || plans)
-        .map(|settings| Settings {
+        .map(|options| Settings {
             kubernetes_version: view.context.cloud_api_version.clone(),
-            ..settings
+            ..options.settings
         });
     Query {
         release,
-        sha256: config::release_sha256(&view.config).ok().flatten(),
+        sha256: config::release_sha256(&view.config),
         settings,
         cache: view.context.charm_dir.clone(),
         proxies,

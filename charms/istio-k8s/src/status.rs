@@ -2,7 +2,6 @@
 
 use juju_charm::{Databag, LocalData, ModelView, Outcome, Problem, StatusMessage};
 use kube_apply::Applied;
-use mesh::control_plane::Settings;
 use relations::IstioMetadata;
 
 use crate::cluster::not_permitted;
@@ -79,7 +78,7 @@ fn running(view: &ModelView, installation: &Installation) -> Outcome {
     let mut outcome = Outcome::status(view, StatusMessage::active(message));
     outcome.workload_version = Some(version.clone());
     let metadata = IstioMetadata {
-        root_namespace: root_namespace(settings).to_owned(),
+        root_namespace: settings.root_namespace().to_owned(),
     };
     for relation in view.relations_of("istio-metadata") {
         outcome.databags.insert(
@@ -91,12 +90,4 @@ fn running(view: &ModelView, installation: &Installation) -> Outcome {
         );
     }
     outcome
-}
-
-/// The mesh's root namespace: what the mesh config says, else the namespace of istiod.
-fn root_namespace(settings: &Settings) -> &str {
-    settings.values["meshConfig"]["rootNamespace"]
-        .as_str()
-        .filter(|namespace| !namespace.is_empty())
-        .unwrap_or_else(|| settings.namespace.as_str())
 }

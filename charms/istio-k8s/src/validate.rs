@@ -11,7 +11,7 @@ use mesh::injection::{is_injector, overlaps};
 use semver::Version;
 use serde_json::Value;
 
-use crate::config;
+use crate::inputs::{Inputs, inputs};
 use crate::observe::{Release, ReleaseTrouble, View, inventory};
 
 /// What to do.
@@ -52,12 +52,20 @@ pub fn validate(view: &ModelView, cluster: &View) -> (Validated, Vec<Problem>) {
     if !acting {
         return (Validated::Standby, Vec::new());
     }
-    let settings = match config::settings(&view.config) {
-        Ok(settings) => settings,
+    let Inputs {
+        options,
+        degraded,
+        authorizers: _,
+    } = inputs(view);
+    let options = match options {
+        Ok(options) => options,
         Err(problems) => return (Validated::Stay(None), problems),
     };
-    match installation(view, cluster, &settings) {
-        Ok(installation) => (Validated::Run(Box::new(installation)), Vec::new()),
+    let installation = asked_version(view, cluster, options.version.as_ref())
+        .and_then(|()| installation(view, cluster, &options.settings));
+    let settings = options.settings;
+    match installation {
+        Ok(installation) => (Validated::Run(Box::new(installation)), degraded),
         Err(problem) => (Validated::Stay(Some(Box::new(settings))), vec![problem]),
     }
 }
@@ -92,6 +100,18 @@ fn installation(
         version: release.version.clone(),
         replaces,
     })
+}
+
+/// The option `version` and the attached release are to agree.
+fn asked_version(view: &ModelView, cluster: &View, asked: Option<&Version>) -> Result<(), Problem> {
+    let attached = &release(view, cluster)?.version;
+    match asked {
+        Some(asked) if asked.to_string() != *attached => Err(Problem::blocked(format!(
+            "option version: \"{asked}\" is asked for, the resource istio-release is {attached}"
+        ))
+        .with_hint(format!("juju config {} --reset version", view.context.app))),
+        _ => Ok(()),
+    }
 }
 
 fn release<'a>(view: &ModelView, cluster: &'a View) -> Result<&'a Release, Problem> {

@@ -104,7 +104,7 @@ proptest! {
         let options = ["namespace", "revision", "values", "gateways", "release-sha256"];
         let mut config: Map<String, Value> =
             options.iter().zip(&texts).map(|(k, v)| ((*k).to_owned(), v.as_str().into())).collect();
-        let read = |config: &Map<String, Value>| istio_k8s::config::settings(&Config::new(config.clone()));
+        let read = |config: &Map<String, Value>| istio_k8s::config::options(&Config::new(config.clone()), &"meshy".parse().unwrap());
         for option in ["values", "gateways"] {
             if let Err(problems) = read(&config) {
                 for problem in problems {

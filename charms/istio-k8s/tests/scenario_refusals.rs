@@ -60,12 +60,64 @@ fn a_bad_option_is_refused_by_its_name() {
         "default",
         &["\"nosuch\"", "ambient, default, minimal"],
     );
+    check("version", "1.31", "", &["\"1.31\"", "1.31.0"]);
+    check("version", "1.30.0", "", &["\"1.30.0\"", "1.31.0"]);
+    check("platform", "moon", "", &["\"moon\"", "gke, k3d"]);
+    check(
+        "components",
+        "pilot",
+        "",
+        &["base, istiod, cni, ztunnel, none"],
+    );
+    check("hub", "https://registry.example", "", &["has a scheme"]);
+    check("tag", "a b", "", &["\"a b\""]);
+    check("variant", "slim", "", &["empty, distroless, debug"]);
+    check("image-pull-secrets", "A", "", &["\"A\""]);
+    check("mesh-config", "accessLogFile: [a]", "", &["is not text"]);
+    check("mesh-config", "- a", "", &["not a YAML mapping"]);
+    check("crd-policy", "delete", "keep", &["keep, remove"]);
+    check(
+        "upgrade-strategy",
+        "fast",
+        "in-place",
+        &["in-place, canary"],
+    );
+    check("restart-proxies", "auto", "manual", &["manual, rolling"]);
+    check(
+        "gateway-api-crds",
+        "always",
+        "never",
+        &["never, if-absent, manage"],
+    );
+    let number = |option: &str, bad: i64, says: &[&str]| {
+        let option_named = format!("option {option}: ");
+        let says: Vec<&str> = says
+            .iter()
+            .copied()
+            .chain([option_named.as_str()])
+            .collect();
+        refused(
+            |lab| lab.config(option, bad),
+            |lab| lab.config(option, 0),
+            &says,
+        );
+    };
+    number("replicas", -1, &["1 to 100"]);
+    number("autoscale-min", 2, &["needs autoscale-max"]);
+    number("autoscale-max", 2, &["needs autoscale-min"]);
     check("values", "global: [\n", "", &[]);
     check("values", "a: 1\na: 2\n", "", &[]);
     check("values", "- a\n", "", &["not a YAML mapping"]);
     check("gateways", "- nam: edge\n", edge, &[]);
     check("gateways", "- name: Edge\n", edge, &["\"Edge\""]);
     check("gateways", "edge", edge, &[]);
+    check("gateways", "[{name: a, kind: out}]", edge, &[]);
+    check(
+        "gateways",
+        "[{name: a, replicas: 0}]",
+        edge,
+        &["leaves no gateway"],
+    );
     check(
         "release-sha256",
         "abc",

@@ -56,6 +56,11 @@ impl Chart {
         Value::Object(self.values.clone())
     }
 
+    /// Paths of the files that templates can read, within the chart.
+    pub fn file_names(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
+    }
+
     fn load(tree: &FileTree, parent: &str, depth: usize) -> Result<Self, ChartError> {
         let manifest = yaml_file(tree, "Chart.yaml")?.ok_or(ChartError::NoMetadata)?;
         let meta = Metadata(&manifest);

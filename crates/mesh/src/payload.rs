@@ -1,7 +1,7 @@
 //! The release payload: upstream's charts and profiles of one Istio version, from a tar.gz laid out
 //! as the release archive is (`<any prefix>/manifests/{charts,profiles}`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use helm_chart::{ArchiveLimits, Chart, FileTree};
 use serde_json::Value;
@@ -154,6 +154,15 @@ impl Payload {
     /// The names of the profiles, sorted.
     pub fn profile_names(&self) -> impl Iterator<Item = &str> {
         self.profiles.keys().map(String::as_str)
+    }
+
+    /// The kinds of clusters that the istiod chart has settings for.
+    pub fn platforms(&self) -> BTreeSet<&str> {
+        let files = self.chart(ChartName::Istiod).file_names();
+        files
+            .filter_map(|file| file.strip_prefix("files/profile-platform-"))
+            .filter_map(|file| file.strip_suffix(".yaml"))
+            .collect()
     }
 
     /// The profile's overlay laid over `default`, or none if there is no such profile.

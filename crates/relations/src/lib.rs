@@ -6,10 +6,12 @@
 
 use std::fmt;
 
+pub mod certificate_transfer;
 pub mod certificates;
 pub mod forward_auth;
 pub mod gateway_info;
 pub mod gateway_metadata;
+pub mod grafana_dashboard;
 pub mod ingress;
 pub mod ingress_auth;
 pub mod ingress_config;
@@ -20,11 +22,14 @@ pub mod metrics_endpoint;
 pub mod request_auth;
 pub mod sdi;
 pub mod service_mesh;
+pub mod tracing;
 
+pub use certificate_transfer::CertificateTransfer;
 pub use certificates::{CertificateRequest, CertificateRequests, Certificates, IssuedCertificate};
 pub use forward_auth::{ForwardAuth, IngressedApps};
 pub use gateway_info::GatewayInfo;
 pub use gateway_metadata::GatewayMetadata;
+pub use grafana_dashboard::Dashboards;
 pub use ingress::{Ingress, KubeflowIngress, Scheme, TraefikIngress, TraefikReply, UnitAddress};
 pub use ingress_auth::IngressAuth;
 pub use ingress_config::{ExtAuthzProvider, IngressConfig};

@@ -121,16 +121,7 @@ fn is_known(version: &str, values: &Value) -> bool {
 }
 
 fn settings(namespace: &str, revision: &str) -> Result<Settings> {
-    Ok(Settings {
-        namespace: namespace.parse()?,
-        revision: revision.parse()?,
-        profile: "default".to_owned(),
-        hub: None,
-        tag: None,
-        values: json!({}),
-        gateways: Vec::new(),
-        kubernetes_version: None,
-    })
+    Ok(Settings::new(namespace.parse()?, revision.parse()?))
 }
 
 /// Helm's objects, or none where it refuses the values.

@@ -120,17 +120,13 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
     for set in &arguments.set {
         helm_chart::values::set(&mut values, set).with_context(|| format!("--set {set}"))?;
     }
+    let profile = arguments.profile.as_deref().unwrap_or("default");
     Ok(Settings {
-        namespace: arguments.namespace.parse().context("--namespace")?,
-        revision: arguments.revision.parse().context("--revision")?,
-        profile: arguments
-            .profile
-            .clone()
-            .unwrap_or_else(|| "default".to_owned()),
-        hub: None,
-        tag: None,
+        profile: profile.to_owned(),
         values,
-        gateways: Vec::new(),
-        kubernetes_version: None,
+        ..Settings::new(
+            arguments.namespace.parse().context("--namespace")?,
+            arguments.revision.parse().context("--revision")?,
+        )
     })
 }

@@ -43,6 +43,12 @@ rules:
 - {apiGroups: ["networking.istio.io"], resources: ["*"], verbs: ["get"]}
 "#;
 
+/// As the istiod chart has it: what is under `pilot` wins.
+const DESCOPE: &str = r#"{{- $_ := mustMergeOverwrite $.Values (.Values.pilot | default dict) -}}
+"#;
+
+const PLATFORM: &str = "cni: {cniBinDir: /lab}\n";
+
 const CONFIG: &str = r#"{{- $suffix := ternary "" (printf "-%s" .Values.revision) (empty .Values.revision) -}}
 apiVersion: v1
 kind: ConfigMap
@@ -183,6 +189,7 @@ impl Release {
                     ("config.yaml", CONFIG),
                     ("deployment.yaml", DEPLOYMENT),
                     ("webhook.yaml", OWN_WEBHOOK),
+                    ("zz.yaml", DESCOPE),
                 ],
             ),
             ("default", "", &[]),
@@ -208,7 +215,16 @@ impl Release {
                 release = release.with(&format!("{dir}/templates/{file}"), text);
             }
         }
+        let istiod = format!("{CHARTS}/istio-control/istio-discovery");
         release
+            .with(
+                &format!("{istiod}/files/profile-platform-k3d.yaml"),
+                PLATFORM,
+            )
+            .with(
+                &format!("{istiod}/files/profile-platform-gke.yaml"),
+                PLATFORM,
+            )
             .with("manifests/profiles/default.yaml", DEFAULT_PROFILE)
             .with("manifests/profiles/ambient.yaml", AMBIENT_PROFILE)
             .with("manifests/profiles/minimal.yaml", "spec: {}\n")

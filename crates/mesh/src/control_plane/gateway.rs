@@ -5,6 +5,30 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+/// What a gateway is for.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GatewayKind {
+    /// Traffic into the mesh.
+    #[default]
+    Ingress,
+    /// Traffic out of the mesh: reached from within the cluster only, unless `service-type` says
+    /// otherwise, and told apart by the suffix `-egress` of its pods' label `istio`.
+    Egress,
+}
+
+/// Bounds of a gateway's autoscaler.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Autoscaling {
+    /// At least so many pods.
+    pub min: u16,
+    /// At most so many.
+    pub max: u16,
+    /// Use of the requested CPU that it aims at, in percent; the chart's 80 if left out.
+    pub cpu: Option<u16>,
+}
+
 /// Type of the gateway's Service.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum ServiceType {
@@ -49,6 +73,11 @@ pub struct GatewaySettings {
     pub name: String,
     /// Its namespace, created if absent; istiod's if left out.
     pub namespace: Option<String>,
+    /// What it is for.
+    #[serde(default)]
+    pub kind: GatewayKind,
+    /// Revision or tag of the control plane that serves it; the application's own if left out.
+    pub revision: Option<String>,
     /// Type of its Service; the chart's `LoadBalancer` if left out here and in `values`.
     pub service_type: Option<ServiceType>,
     /// Ports of its Service; the chart's 15021, 80 and 443 if left out.
@@ -58,15 +87,47 @@ pub struct GatewaySettings {
     pub annotations: BTreeMap<String, String>,
     /// A fixed number of replicas instead of the chart's autoscaler.
     pub replicas: Option<u16>,
+    /// Bounds of its autoscaler.
+    pub autoscaling: Option<Autoscaling>,
+    /// Whether requests are admitted, with the option hardened-mode, that no policy allows.
+    #[serde(default = "yes")]
+    pub open: bool,
     /// Further values of upstream's gateway chart, under everything above.
     #[serde(default)]
     pub values: Map<String, Value>,
 }
 
+/// The default of a field that is on unless switched off.
+const fn yes() -> bool {
+    true
+}
+
 impl GatewaySettings {
-    /// The gateway chart's values. `revision` is empty for the default revision.
+    /// The value of its pods' label `istio`, by which policies and `Gateway` objects pick it.
+    pub fn istio_label(&self) -> String {
+        let short = self.name.strip_prefix("istio-").unwrap_or(&self.name);
+        match self.kind {
+            GatewayKind::Egress if !short.contains("egress") => format!("{short}-egress"),
+            GatewayKind::Egress | GatewayKind::Ingress => short.to_owned(),
+        }
+    }
+
+    /// The revision or tag that it is bound to; `own` is the application's. Empty for the default.
+    pub fn bound_to<'a>(&'a self, own: &'a str) -> &'a str {
+        match self.revision.as_deref() {
+            None => own,
+            Some("default") => "",
+            Some(revision) => revision,
+        }
+    }
+
+    /// The gateway chart's values. `revision` is the application's own, empty for the default one.
     pub fn chart_values(&self, revision: &str) -> Value {
+        let revision = self.bound_to(revision);
         let mut service = json!({});
+        if self.kind == GatewayKind::Egress && self.values.get("service").is_none() {
+            service["type"] = json!(ServiceType::ClusterIP.as_str());
+        }
         if let Some(service_type) = self.service_type {
             service["type"] = json!(service_type.as_str());
         }
@@ -86,6 +147,19 @@ impl GatewaySettings {
         if let Some(replicas) = self.replicas {
             own["replicaCount"] = json!(replicas);
             own["autoscaling"] = json!({"enabled": false});
+        }
+        if let Some(Autoscaling { min, max, cpu }) = self.autoscaling {
+            own["autoscaling"] = json!({"enabled": true, "minReplicas": min, "maxReplicas": max});
+            if let Some(cpu) = cpu {
+                own["autoscaling"]["targetCPUUtilizationPercentage"] = json!(cpu);
+            }
+        }
+        let label = self.istio_label();
+        if self.kind == GatewayKind::Egress
+            && Some(label.as_str()) != self.name.strip_prefix("istio-")
+            && label != self.name
+        {
+            own["labels"] = json!({"istio": label});
         }
         let mut values = Value::Object(self.values.clone());
         helm_chart::values::layer(&mut values, own);
@@ -151,5 +225,47 @@ mod tests {
         let error = parse("- name: edge\n  servicetype: NodePort\n").unwrap_err();
         let error = std::error::Error::source(&error).unwrap().to_string();
         assert!(error.contains("servicetype"), "{error}");
+    }
+
+    #[test]
+    fn an_egress_gateway_is_reached_from_within_and_told_apart_by_its_label() {
+        let check = |name: &str, label: &str, labels: Value| {
+            let gateways = parse(&format!("- {{name: {name}, kind: egress}}\n")).unwrap();
+            let values = gateways[0].chart_values("");
+            assert_eq!(gateways[0].istio_label(), label);
+            assert_eq!(values["service"]["type"], "ClusterIP");
+            assert_eq!(values["labels"], labels);
+        };
+        check("istio-egressgateway", "egressgateway", Value::Null);
+        check(
+            "way-out",
+            "way-out-egress",
+            json!({"istio": "way-out-egress"}),
+        );
+        check("pay-egress", "pay-egress", Value::Null);
+    }
+
+    #[test]
+    fn a_gateway_may_follow_another_revision_than_the_applications() {
+        let gateways =
+            parse("[{name: a}, {name: b, revision: prod}, {name: c, revision: default}]");
+        let gateways = gateways.unwrap();
+        let bound = gateways
+            .iter()
+            .map(|g| g.chart_values("canary")["revision"].clone());
+        assert_eq!(
+            bound.collect::<Vec<_>>(),
+            [json!("canary"), json!("prod"), Value::Null]
+        );
+    }
+
+    #[test]
+    fn bounds_of_an_autoscaler_reach_the_chart() {
+        let gateways = parse("- {name: a, autoscaling: {min: 2, max: 9, cpu: 70}}").unwrap();
+        assert_eq!(
+            gateways[0].chart_values("")["autoscaling"],
+            json!({"enabled": true, "minReplicas": 2, "maxReplicas": 9,
+                   "targetCPUUtilizationPercentage": 70})
+        );
     }
 }

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use helm_chart::{Capabilities, Release, RenderOptions};
 use istio_api::kinds::{Kind, lookup};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::chart_labels::ChartLabels;
 use super::profile::{Components, Placement};
 use super::webhooks::{self, WebhookInput};
 use super::{Settings, profile, values};
+use crate::Revision;
 use crate::payload::{ChartName, Payload};
 
 /// The kinds that are built here and not taken from a chart.
@@ -76,12 +77,52 @@ enum WebhookChart {
     Istiod,
 }
 
+impl ControlPlane {
+    /// Lets `revision`, whose control plane this is, answer for the default, or takes that from it:
+    /// revision tags with their Services, and the cluster's default validator.
+    pub fn answer_for_default(&mut self, revision: &Revision, answers: bool) {
+        for WebhookSource {
+            chart, effective, ..
+        } in &mut self.webhook_sources
+        {
+            let (key, value) = match (chart, answers) {
+                (WebhookChart::Istiod, true) if revision.is_default() => continue,
+                (WebhookChart::Istiod, true) => {
+                    let mut tags = values::revision_tags(effective);
+                    if !tags.iter().any(|tag| tag == "default") {
+                        tags.push("default".to_owned());
+                    }
+                    ("revisionTags", json!(tags))
+                }
+                (WebhookChart::Istiod, false) => ("revisionTags", json!([])),
+                (WebhookChart::Base, true) => ("defaultRevision", json!(revision.label())),
+                (WebhookChart::Base, false) => ("defaultRevision", json!("")),
+            };
+            if effective.is_object() {
+                effective[key] = value;
+            }
+        }
+        if !answers {
+            let is_tag = |o: &Value| !o["metadata"]["labels"]["istio.io/tag"].is_null();
+            self.config.retain(|object| !is_tag(object));
+        }
+    }
+}
+
 /// Why the settings do not render.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderProblem {
     /// The release has no such profile.
     #[error("option profile: {name:?} is unknown, this release has {known}")]
     UnknownProfile {
+        /// The name asked for.
+        name: String,
+        /// What there is, comma separated.
+        known: String,
+    },
+    /// The release has no such platform.
+    #[error("option platform: {name:?} is unknown, this release has {known}")]
+    UnknownPlatform {
         /// The name asked for.
         name: String,
         /// What there is, comma separated.
@@ -127,7 +168,11 @@ pub fn control_plane(
         istiod,
         cni,
         ztunnel,
-    } = profile::components(&profile);
+    } = match &settings.components {
+        Some(chosen) => profile::components(&profile).only(chosen, &profile),
+        None => profile::components(&profile),
+    };
+    known_platform(payload, settings)?;
     let values = values::chart_values(&profile, settings);
     let mut out = ControlPlane::default();
     for (enabled, name, chart) in [
@@ -165,7 +210,11 @@ pub fn control_plane(
             .namespace
             .as_deref()
             .unwrap_or(settings.namespace.as_str());
-        let values = gateway.chart_values(settings.revision.chart_value());
+        let mut values = gateway.chart_values(settings.revision.chart_value());
+        if !settings.image_pull_secrets.is_empty() && values.get("imagePullSecrets").is_none() {
+            let named = settings.image_pull_secrets.iter();
+            values["imagePullSecrets"] = named.map(|name| json!({"name": name})).collect();
+        }
         let rendered = render(
             payload,
             ChartName::Gateway,
@@ -185,6 +234,21 @@ pub fn control_plane(
         });
     }
     Ok(out)
+}
+
+/// Refuses a platform that the charts do not know, by the names they do know.
+fn known_platform(payload: &Payload, settings: &Settings) -> Result<(), RenderProblem> {
+    let Some(name) = &settings.platform else {
+        return Ok(());
+    };
+    let known = payload.platforms();
+    if known.contains(name.as_str()) {
+        return Ok(());
+    }
+    Err(RenderProblem::UnknownPlatform {
+        name: name.clone(),
+        known: known.into_iter().collect::<Vec<_>>().join(", "),
+    })
 }
 
 /// The control plane's injectors and validators. `live_failure_policies` has the `failurePolicy` of

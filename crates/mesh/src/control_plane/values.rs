@@ -7,26 +7,56 @@ use super::Settings;
 
 /// Values for the base, istiod, cni and ztunnel charts alike, as istioctl hands them out.
 ///
-/// Precedence, last wins: the profile's two chart values, the `values` option, the `hub` and `tag`
-/// options, and the namespace and revision, which no value may change: an istiod whose values name
-/// another namespace than its own breaks half of the mesh. `defaultRevision` is filled in where it
-/// is not given.
+/// Precedence, last wins: the profile's two chart values, the `values` option, what other options say
+/// of single values, the mesh config overlay, and the namespace and revision, which no value may
+/// change: an istiod whose values name another namespace than its own breaks half of the mesh.
+/// `defaultRevision` is filled in where it is not given.
 pub fn chart_values(profile: &Value, settings: &Settings) -> Value {
     let mut values = super::profile::chart_values(profile);
     helm_chart::values::layer(&mut values, settings.values.clone());
+    helm_chart::values::layer(&mut values, of_options(settings));
     let mut decided = json!({
         "revision": settings.revision.chart_value(),
         "global": {"istioNamespace": settings.namespace.as_str()},
     });
-    if let Some(hub) = &settings.hub {
-        decided["global"]["hub"] = json!(hub);
-    }
-    if let Some(tag) = &settings.tag {
-        decided["global"]["tag"] = json!(tag);
-    }
     decided["defaultRevision"] = json!(default_revision(&values, settings));
     helm_chart::values::layer(&mut values, decided);
     values
+}
+
+/// The options that stand for one chart value each.
+fn of_options(settings: &Settings) -> Value {
+    let mut out = json!({});
+    for (key, text) in [
+        ("hub", &settings.hub),
+        ("tag", &settings.tag),
+        ("variant", &settings.variant),
+        ("platform", &settings.platform),
+    ] {
+        if let Some(text) = text {
+            out["global"][key] = json!(text);
+        }
+    }
+    if !settings.image_pull_secrets.is_empty() {
+        out["global"]["imagePullSecrets"] = json!(settings.image_pull_secrets);
+        // The ztunnel chart has its own key, of the shape that pods have.
+        let named = settings.image_pull_secrets.iter();
+        out["imagePullSecrets"] = named.map(|name| json!({"name": name})).collect();
+    }
+    if settings
+        .mesh_config
+        .as_object()
+        .is_some_and(|m| !m.is_empty())
+    {
+        out["meshConfig"] = settings.mesh_config.clone();
+    }
+    if let Some(pilot) = settings.scale.istiod_values() {
+        out["pilot"] = pilot;
+    }
+    if let Some(pem) = &settings.jwks_ca {
+        out["pilot"]["jwksResolverExtraRootCA"] = json!(pem);
+    }
+    out
 }
 
 /// The revision that answers the cluster's default validator: `default` or a name; empty for none.
@@ -56,17 +86,12 @@ pub fn revision_tags(values: &Value) -> Vec<String> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::control_plane::Scale;
 
     pub(crate) fn settings(revision: &str, values: Value) -> Settings {
         Settings {
-            namespace: "istio-lab".parse().unwrap(),
-            revision: revision.parse().unwrap(),
-            profile: "default".to_owned(),
-            hub: None,
-            tag: None,
             values,
-            gateways: Vec::new(),
-            kubernetes_version: None,
+            ..Settings::new("istio-lab".parse().unwrap(), revision.parse().unwrap())
         }
     }
 
@@ -108,5 +133,36 @@ pub(super) mod tests {
         check("canary", &json!({"revisionTags": ["default"]}), "canary");
         check("", &json!({"defaultRevision": ""}), "");
         check("", &json!({"defaultRevision": "1-30"}), "1-30");
+    }
+
+    #[test]
+    fn every_option_of_a_single_value_reaches_it_and_wins() {
+        let mut settings = settings(
+            "",
+            json!({"global": {"variant": "debug"}, "meshConfig": {"accessLogFile": "x", "y": 1}}),
+        );
+        settings.variant = Some("distroless".to_owned());
+        settings.platform = Some("k3d".to_owned());
+        settings.image_pull_secrets = vec!["lab-registry".to_owned()];
+        settings.mesh_config = json!({"accessLogFile": "/dev/stdout"});
+        settings.scale = Scale::Fixed(2);
+        settings.jwks_ca = Some("PEM".to_owned());
+        let values = chart_values(&json!({}), &settings);
+        assert_eq!(
+            values,
+            json!({
+                "revision": "", "defaultRevision": "default",
+                "global": {
+                    "istioNamespace": "istio-lab", "variant": "distroless", "platform": "k3d",
+                    "imagePullSecrets": ["lab-registry"],
+                },
+                "imagePullSecrets": [{"name": "lab-registry"}],
+                "meshConfig": {"accessLogFile": "/dev/stdout", "y": 1},
+                "pilot": {
+                    "autoscaleEnabled": false, "replicaCount": 2,
+                    "jwksResolverExtraRootCA": "PEM",
+                },
+            })
+        );
     }
 }
