@@ -1,15 +1,16 @@
 //! Actions: `list-routes` and `discover`. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use juju_charm::{ActionOutcome, ModelView, Problem, RelationId};
 use mesh::discovery::{ControlPlane, GatewayWorkload};
-use mesh::routes::{Backend, Route, established};
+use mesh::routes::{Backend, RouteRequest, Weighted, established};
 use serde_json::Value;
 
+use crate::ingress::IngressState;
 use crate::observe::View;
-use crate::status;
-use crate::validate::{IngressState, Validated};
+use crate::validate::Validated;
+use crate::{pass, replies};
 
 /// Answers an action.
 pub fn action(
@@ -54,54 +55,81 @@ fn or_dash(text: Option<String>) -> String {
 }
 
 fn routes(validated: &Validated, cluster: &View) -> Vec<Row> {
-    let guard = validated.auth.guard.as_deref();
-    let live = established(&validated.routes, guard, &cluster.live.virtual_services);
     let auth = auth(validated, cluster);
+    let tls = if validated.tls.pair.is_some() {
+        "on"
+    } else {
+        "off"
+    };
+    let live = live_relations(validated, cluster);
     let row = |(id, state): (&RelationId, &IngressState)| {
         let IngressState {
+            endpoint,
             app,
             dialect,
-            request,
+            requests,
             problem,
         } = state;
-        let of = |route: &&Route| route.relation == id.0;
-        let told = match (
-            problem,
-            live.iter().find(of),
-            validated.routes.iter().find(of),
-        ) {
-            (Some(problem), _, _) => problem.clone(),
-            (None, Some(_), _) => "served".to_owned(),
-            (None, None, Some(_)) => "held back".to_owned(),
-            (None, None, None) => "unknown".to_owned(),
+        let wanted = validated.routes.iter().any(|route| route.relation == id.0);
+        let told = match problem {
+            Some(problem) => problem.clone(),
+            None if live.contains(&id.0) => "served".to_owned(),
+            None if wanted => "held back".to_owned(),
+            None => "unknown".to_owned(),
         };
-        let backend = request.as_ref().map(|request| {
+        let backend = |weighted: &Weighted| {
             let Backend {
                 service,
                 namespace,
                 port,
-            } = &request.backend;
+            } = &weighted.backend;
             format!("{service}.{namespace}:{port}")
-        });
+        };
+        let paths: Vec<String> = requests.iter().flat_map(RouteRequest::paths).collect();
+        let backends: BTreeSet<String> = requests
+            .iter()
+            .flat_map(RouteRequest::backends)
+            .map(backend)
+            .collect();
         let url = validated
             .target
             .as_ref()
-            .and_then(|target| status::url(target, validated, *id));
+            .and_then(|target| replies::url(target, validated, *id));
+        let open = requests.iter().any(|request| request.open);
         vec![
-            ("relation", format!("ingress:{id}")),
+            ("relation", format!("{endpoint}:{id}")),
             ("app", app.clone()),
             ("dialect", or_dash(dialect.map(str::to_owned))),
+            ("prefix", or_dash(Some(paths.join(",")))),
             (
-                "prefix",
-                or_dash(request.as_ref().map(|request| request.prefix.clone())),
+                "backend",
+                or_dash(Some(backends.into_iter().collect::<Vec<_>>().join(","))),
             ),
-            ("backend", or_dash(backend)),
             ("url", or_dash(url)),
-            ("auth", auth.to_owned()),
+            (
+                "gateway",
+                or_dash(
+                    validated
+                        .target
+                        .as_ref()
+                        .map(|target| target.gateway.reference()),
+                ),
+            ),
+            ("auth", if open { "open" } else { auth }.to_owned()),
+            ("tls", tls.to_owned()),
             ("state", told),
         ]
     };
     validated.ingresses.iter().map(row).collect()
+}
+
+/// The relations all of whose routes are live.
+fn live_relations(validated: &Validated, cluster: &View) -> BTreeSet<u32> {
+    let Some(edge) = &validated.edge else {
+        return BTreeSet::new();
+    };
+    let live = established(&validated.routes, edge, &cluster.live.virtual_services);
+    pass::served(&validated.routes, &live)
 }
 
 fn auth(validated: &Validated, cluster: &View) -> &'static str {

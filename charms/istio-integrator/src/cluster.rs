@@ -5,11 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::time::Duration;
 
+use istio_api::CustomObject as _;
+use istio_api::security::AuthorizationPolicy;
 use juju_charm::{EffectError, Effects, Problem, Progress};
 use juju_hooks::Context;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube_apply::{
-    Applied, Connect, Engine, Error, Note, ObjectsSet, Observed, Plan, Query as Read,
+    Applied, Connect, Engine, Error, Note, Object, ObjectRef, ObjectsSet, Observed, Plan,
+    Query as Read,
 };
 use mesh::auth::{Answer, AuthState, DENIED_PATH, Evidence, PROBE_PATH, PodEvidence, read_answer};
 use mesh::discovery::{
@@ -20,8 +23,10 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
 
 use crate::desired::{Objects, Serve};
-use crate::observe::{self, Live, Query, View};
-use crate::pass::{Done, close, pass};
+use crate::keys;
+use crate::observe::{self, Live, Query, ServicePort, View};
+use crate::pass::{Done, ELSEWHERE, close, pass};
+use crate::tls::{self, KeyRequest};
 
 const NETWORKING: &str = "networking.istio.io";
 const SECURITY: &str = "security.istio.io";
@@ -109,14 +114,23 @@ impl Cluster {
             Read::list(NETWORKING, "VirtualService").with_labels(&ours),
             Read::list(NETWORKING, "EnvoyFilter").with_labels(&ours),
             Read::list(SECURITY, "AuthorizationPolicy").with_labels(&ours),
+            Read::list(NETWORKING, "DestinationRule").with_labels(&ours),
+            Read::list("", "Secret").with_labels(&ours),
+            Read::list("", "Service").in_namespace(&query.namespace),
         ];
-        let authorizer = |name: &String| Read::get("", "Service", Some(&query.namespace), name);
-        reads.extend(query.authorizers.iter().map(authorizer));
+        reads.extend(
+            query
+                .authorizers
+                .iter()
+                .map(|(namespace, name)| Read::get("", "Service", Some(namespace), name)),
+        );
         let mut observed = self.engine.observe(&reads).await?;
-        let authorizers: BTreeMap<String, Vec<u16>> = typed::<Service>(&observed, "", "Service")
-            .iter()
-            .filter_map(observe::service_ports)
-            .collect();
+        let services: BTreeMap<(String, String), Vec<ServicePort>> =
+            typed::<Service>(&observed, "", "Service")
+                .iter()
+                .filter_map(observe::service_ports)
+                .collect();
+        let request = request(&query, &observed)?;
 
         let mut gateways = found_gateways(&observed);
         let wanted = query
@@ -138,11 +152,26 @@ impl Cluster {
         let gateways = discovery::gateways(&live);
         let (plane, gateway) = observe::select(&query, &planes, &gateways);
 
+        let (policies, other_policies): (Vec<AuthorizationPolicy>, Vec<_>) =
+            typed(&observed, SECURITY, "AuthorizationPolicy")
+                .into_iter()
+                .partition(|policy: &AuthorizationPolicy| {
+                    policy.metadata.name.as_ref() == Some(&query.names.guard)
+                });
+        let kinds = [(NETWORKING, "DestinationRule"), ("", "Secret")];
+        let others = kinds
+            .iter()
+            .flat_map(|(group, kind)| observed.list(group, kind));
+        let mut others: BTreeSet<ObjectRef> = others.map(Object::id).collect();
+        for policy in &other_policies {
+            others.insert(Object::new(policy.to_object())?.id());
+        }
         let ours = Live {
             gateways: typed(&observed, NETWORKING, "Gateway"),
             virtual_services: typed(&observed, NETWORKING, "VirtualService"),
             filters: typed(&observed, NETWORKING, "EnvoyFilter"),
-            policies: typed(&observed, SECURITY, "AuthorizationPolicy"),
+            policies,
+            others,
         };
         let pods = match &gateway {
             Some(Selected::One(gateway)) => {
@@ -187,7 +216,8 @@ impl Cluster {
             pods,
             terminating,
             evidence,
-            authorizers,
+            services,
+            request,
             live: ours,
         })
     }
@@ -295,7 +325,8 @@ impl Cluster {
     async fn serve(&self, serve: &Serve) -> Result<Done, ClusterError> {
         let end = Instant::now() + PROOF_BUDGET;
         let mut next = pass(serve, &serve.live, &serve.evidence)?;
-        let mut total = self.engine.apply(&next.set).await?;
+        let mut refused = Vec::new();
+        let mut total = self.apply_set(&next.set, &mut refused).await?;
         // Without a write there is nothing new to be seen at the pods.
         let wrote = !(total.written.is_empty() && total.pruned.is_empty());
         while wrote && next.more && total.is_complete() && Instant::now() < end {
@@ -305,7 +336,10 @@ impl Cluster {
             let evidence = self.evidence(&pods, &serve.home).await;
             let further = pass(serve, &next.live, &evidence)?;
             if further.live != next.live {
-                add(&mut total, self.engine.apply(&further.set).await?);
+                add(
+                    &mut total,
+                    self.apply_set(&further.set, &mut refused).await?,
+                );
             }
             next = further;
         }
@@ -313,7 +347,46 @@ impl Cluster {
             applied: total,
             served: next.served,
             state: next.state,
+            refused,
         })
+    }
+
+    /// Applies a set. What namespaces other than the gateway's and the model's refuse costs only what
+    /// was to be written there: it is told, kept from being pruned, and the rest is written.
+    async fn apply_set(
+        &self,
+        set: &ObjectsSet,
+        refused: &mut Vec<Problem>,
+    ) -> Result<Applied, ClusterError> {
+        let mut set = set.clone();
+        loop {
+            let error = match self.engine.apply(&set).await {
+                Ok(applied) => return Ok(applied),
+                Err(error) => ClusterError(error),
+            };
+            let Some(stage) = set.stages.iter_mut().find(|stage| stage.name == ELSEWHERE) else {
+                return Err(error);
+            };
+            let before = stage.objects.len();
+            let (dropped, kept) = match error.0.object() {
+                Some(id) => stage
+                    .objects
+                    .drain(..)
+                    .partition(|object| object.id() == *id),
+                // Permissions are told by kind, not by object.
+                None if matches!(error.0, Error::Forbidden { .. }) => {
+                    (stage.objects.drain(..).collect(), Vec::new())
+                }
+                None => return Err(error),
+            };
+            let dropped: Vec<Object> = dropped;
+            stage.objects = kept;
+            if stage.objects.len() == before {
+                return Err(error);
+            }
+            set.retain.extend(dropped.iter().map(Object::id));
+            refused.extend(error.problem());
+        }
     }
 }
 
@@ -346,6 +419,7 @@ impl Effects for Cluster {
                     applied,
                     served: BTreeSet::new(),
                     state: AuthState::Off,
+                    refused: Vec::new(),
                 })
             }
             Objects::Serve(serve) => Box::pin(self.serve(&serve)).await,
@@ -355,6 +429,7 @@ impl Effects for Cluster {
                     applied: self.engine.apply(&closed.set).await?,
                     served: closed.served,
                     state: closed.state,
+                    refused: Vec::new(),
                 })
             }
         }
@@ -450,6 +525,31 @@ fn selector(labels: &BTreeMap<String, String>) -> String {
         .map(|(key, value)| format!("{key}={value}"))
         .collect();
     pairs.join(",")
+}
+
+/// Key and request for a certificate: the kept ones while they are for the same hosts and what was
+/// issued to them lasts, else a new request with the same key.
+fn request(query: &Query, observed: &Observed) -> Result<Option<KeyRequest>, ClusterError> {
+    if query.tls_hosts.is_empty() {
+        return Ok(None);
+    }
+    let name = query.names.request();
+    let kept = observed
+        .get("", "Secret", Some(&query.namespace), &name)
+        .and_then(|secret| tls::read_request(&secret.typed().ok()?));
+    let is_due = |request: &KeyRequest| {
+        let mut issued = query
+            .issued
+            .iter()
+            .filter(|(csr, _)| csr.trim() == request.csr.trim());
+        issued.any(|(_, certificate)| tls::is_due(certificate, query.now))
+    };
+    match kept {
+        Some(kept) if kept.hosts == query.tls_hosts && !is_due(&kept) => Ok(Some(kept)),
+        kept => keys::key_request(&query.tls_hosts, kept.as_ref())
+            .map(Some)
+            .map_err(|reason| ClusterError(Error::Config { reason })),
+    }
 }
 
 fn random_guard() -> Result<String, ClusterError> {

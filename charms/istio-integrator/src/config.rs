@@ -1,6 +1,7 @@
 //! The charm's options, checked.
 
 use juju_charm::{Config, Problem};
+use juju_hooks::SecretId;
 use mesh::auth::AuthMode;
 use mesh::name::check_label;
 
@@ -19,6 +20,10 @@ pub struct Settings {
     pub external_hostname: Option<String>,
     /// `auth`.
     pub auth: AuthMode,
+    /// `tls-secret-id`.
+    pub tls_secret: Option<SecretId>,
+    /// `https-redirect`.
+    pub https_redirect: bool,
 }
 
 /// Reads the options. A bad one is told with the command that resets it; the option's default is
@@ -36,6 +41,8 @@ pub fn read(app: &str, config: &Config) -> Result<Settings, Problem> {
         gateway_name: text("gateway-name"),
         external_hostname: Some(text("external-hostname")).filter(|host| !host.is_empty()),
         auth: auth(config).map_err(|why| bad("auth", why))?,
+        tls_secret: config.secret("tls-secret-id"),
+        https_redirect: config.bool("https-redirect").unwrap_or(true),
     };
     for (option, value) in [
         ("istio-namespace", &settings.istio_namespace),
@@ -98,6 +105,7 @@ mod tests {
         let settings = read("meshy", &config(&json!({"external-hostname": " "}))).unwrap();
         let expect = Settings {
             gateway_name: "front".into(),
+            https_redirect: true,
             ..Settings::default()
         };
         assert_eq!(settings, expect);

@@ -8,11 +8,15 @@ use kube_apply::Inventory;
 use mesh::auth::Evidence;
 use mesh::auth::{deny_policy, envoy_filter, probe_virtual_service};
 use mesh::discovery::GatewayPort;
-use mesh::routes::{Edge, Route, gateway, networking_version, security_version};
-use sha2::{Digest as _, Sha256};
+use mesh::routes::{
+    Edge, Route, client_protocol_rules, gateway, networking_version, security_version,
+};
+use serde_json::Value;
 
-use crate::observe::{self, Live, View};
-use crate::validate::{Target, Validated};
+use crate::observe::{self, Live, Names, View};
+use crate::target::Target;
+use crate::tls;
+use crate::validate::Validated;
 
 /// What shall exist.
 #[derive(Clone, Debug)]
@@ -53,6 +57,8 @@ pub struct Serve {
     pub networking: &'static str,
     /// Version of `security.istio.io` to write.
     pub security: &'static str,
+    /// Secrets, and what else guards nothing and routes nothing by itself.
+    pub others: Vec<Value>,
     /// Our objects as they are.
     pub live: Live,
     /// What the gateway's pods answered.
@@ -61,7 +67,7 @@ pub struct Serve {
 
 impl Serve {
     /// An object of `networking.istio.io` as the cluster takes it.
-    pub fn networking<T: CustomObject>(&self, object: &T) -> serde_json::Value {
+    pub fn networking<T: CustomObject>(&self, object: &T) -> Value {
         object.to_object_as(self.networking)
     }
 }
@@ -75,9 +81,9 @@ pub fn desired(view: &ModelView, validated: &Validated, cluster: &View) -> Optio
         return None;
     }
     match &validated.target {
-        Some(target) => Some(Objects::Serve(Box::new(serve(
-            view, validated, target, cluster,
-        )))),
+        Some(target) => {
+            serve(view, validated, target, cluster).map(|serve| Objects::Serve(Box::new(serve)))
+        }
         None if validated.auth.wanted && cluster.live.unguarded().next().is_some() => Some(
             Objects::Close(observe::inventory(view), Box::new(cluster.live.clone())),
         ),
@@ -85,31 +91,39 @@ pub fn desired(view: &ModelView, validated: &Validated, cluster: &View) -> Optio
     }
 }
 
-fn serve(view: &ModelView, validated: &Validated, target: &Target, cluster: &View) -> Serve {
-    let app = dns_name(view.context.app.as_str());
-    let edge = Edge {
-        namespace: view.context.model_name.to_string(),
-        gateway: target.settings.gateway_name.clone(),
-        name: format!("{app}-routes"),
-        hosts: vec![
-            target
-                .settings
-                .external_hostname
-                .clone()
-                .unwrap_or_else(|| "*".to_owned()),
-        ],
-        guard: validated.auth.guard.clone(),
-    };
+fn serve(
+    view: &ModelView,
+    validated: &Validated,
+    target: &Target,
+    cluster: &View,
+) -> Option<Serve> {
+    let model = view.context.model_name.as_str();
+    let app = view.context.app.as_str();
+    let names = Names::new(model, view.context.model_uuid.as_str(), app);
+    let pair = validated.tls.pair.as_ref();
+    let edge = validated.edge.clone()?;
     let labels = &target.gateway.labels;
-    let name = guard_name(view);
     let guard = validated.auth.guard.as_deref().unwrap_or_default();
     let filters = validated.auth.authorizer.as_ref().map(|authorizer| {
-        let filter = |namespace: &String| envoy_filter(&name, namespace, labels, authorizer, guard);
+        let filter =
+            |namespace: &String| envoy_filter(&names.guard, namespace, labels, authorizer, guard);
         target.namespaces.iter().map(filter).collect()
     });
-    Serve {
+    let networking = networking_version(&cluster.networking);
+    let mut others = Vec::new();
+    if let Some(request) = &validated.tls.request {
+        others.push(tls::request_secret(model, &names.request(), request));
+    }
+    if let Some(pair) = pair {
+        let namespace = &target.gateway.namespace;
+        others.push(tls::credential(namespace, &names.credential(), pair));
+    }
+    for rule in client_protocol_rules(&edge, &validated.routes) {
+        others.push(rule.to_object_as(networking));
+    }
+    Some(Serve {
         inventory: observe::inventory(view),
-        gateway: gateway(&edge, labels, target.port),
+        gateway: gateway(&edge, labels, &validated.routes),
         routes: validated.routes.clone(),
         auth_wanted: validated.auth.wanted,
         home: target.gateway.namespace.clone(),
@@ -117,37 +131,19 @@ fn serve(view: &ModelView, validated: &Validated, target: &Target, cluster: &Vie
         policies: target
             .namespaces
             .iter()
-            .map(|ns| deny_policy(&name, ns, labels))
+            .map(|ns| deny_policy(&names.guard, ns, labels))
             .collect(),
-        probe: probe_virtual_service(&edge, &format!("{app}-auth-probe")),
+        probe: probe_virtual_service(
+            &edge,
+            &validated.routes,
+            &format!("{}-auth-probe", names.app),
+        ),
         port: observe::http_port(&target.gateway).cloned(),
-        networking: networking_version(&cluster.networking),
+        networking,
         security: security_version(&cluster.security),
+        others,
         live: cluster.live.clone(),
         evidence: cluster.evidence.clone(),
         edge,
-    }
-}
-
-/// The name of the guarding objects: they live among others' in the gateway's namespace, so it
-/// carries model and application, and a hash, as both may have dashes.
-fn guard_name(view: &ModelView) -> String {
-    let (model, app) = (view.context.model_name.as_str(), view.context.app.as_str());
-    let digest = Sha256::digest(format!("{}/{app}", view.context.model_uuid).as_bytes());
-    let hash: Vec<String> = digest
-        .iter()
-        .take(4)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!(
-        "{}-{}-auth-{}",
-        dns_name(model),
-        dns_name(app),
-        hash.concat()
-    )
-}
-
-/// Juju's names as parts of Kubernetes names.
-fn dns_name(name: &str) -> String {
-    name.to_ascii_lowercase().replace(['_', '.'], "-")
+    })
 }

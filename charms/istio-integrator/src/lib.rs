@@ -1,17 +1,26 @@
 //! Charm `istio-integrator`: ingress and authorization on whatever Istio it finds.
 //!
-//! Each module is a step of a hook: `config` and `observe` read, `validate`, `desired` and `pass`
-//! decide (pure), `cluster` reads and writes, `status` and `actions` tell (pure).
+//! Each module is a step of a hook, and all but `cluster` and `keys` are pure: `config` and `observe`
+//! say what is read; `validate`, with a module for each thing that is checked (`ingress`, `auth`,
+//! `tls`, `target`), `desired` and `pass` decide; `cluster` reads and writes; `status` and `actions`
+//! tell people and `replies` tells the related applications.
 
 pub mod actions;
+pub mod auth;
 pub mod cluster;
 pub mod config;
 pub mod desired;
+pub mod ingress;
 pub mod observe;
 pub mod pass;
 pub mod status;
+pub mod target;
+pub mod tls;
 pub mod validate;
 
 mod charm;
+mod keys;
+mod replies;
+mod route_config;
 
 pub use charm::IstioIntegrator;

@@ -1,12 +1,13 @@
 //! What is read from the cluster: the query, made from the Juju side, and the view it gives. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::SystemTime;
 
 use istio_api::networking::{EnvoyFilter, Gateway, VirtualService};
 use istio_api::security::AuthorizationPolicy;
 use juju_charm::ModelView;
 use k8s_openapi::api::core::v1::Service;
-use kube_apply::{Inventory, Owner};
+use kube_apply::{Inventory, ObjectRef, Owner};
 use mesh::auth::{
     AuthMode, Evidence, guard_of_filter, guard_of_routes, routes_unguarded, shows_authorization,
 };
@@ -15,9 +16,12 @@ use mesh::discovery::{
     select_gateway,
 };
 use mesh::name::check_label;
-use relations::{IngressAuth, IstioMetadata};
+use mesh::routes::short_hash;
+use relations::{Certificates, IstioMetadata};
 
+use crate::auth;
 use crate::config::{self, Settings};
+use crate::tls::{self, KeyRequest};
 
 /// Name of the charm, and of its inventory's owner.
 pub const CHARM: &str = "istio-integrator";
@@ -36,10 +40,54 @@ pub struct Query {
     pub settings: Option<Settings>,
     /// Root namespace that a related charm names; empty if none.
     pub root_namespace: String,
-    /// Services of authorizers, in the model's namespace.
-    pub authorizers: BTreeSet<String>,
-    /// Whether an application is related to `ingress-auth`.
+    /// Services of authorizers in other namespaces than the model's: namespace and name.
+    pub authorizers: BTreeSet<(String, String)>,
+    /// Whether an application offers authorization.
     pub auth_related: bool,
+    /// The hosts that a certificate is to be asked for; empty if none is to be.
+    pub tls_hosts: BTreeSet<String>,
+    /// The certificate that was issued to the live request, as PEM.
+    pub issued: Vec<(String, String)>,
+    /// What our objects are called.
+    pub names: Names,
+    /// The time.
+    pub now: SystemTime,
+}
+
+/// What our objects are called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// Beginning of names in the model's namespace.
+    pub app: String,
+    /// The guarding objects, and beginning of all names in others' namespaces.
+    pub guard: String,
+}
+
+impl Names {
+    /// The names of an application's objects. Those that live among others' objects carry model and
+    /// application, and a hash, as both may have dashes.
+    pub fn new(model: &str, model_uuid: &str, app: &str) -> Self {
+        let hash = short_hash(&format!("{model_uuid}/{app}"));
+        Self {
+            app: dns_name(app),
+            guard: format!("{}-{}-auth-{hash}", dns_name(model), dns_name(app)),
+        }
+    }
+
+    /// The Secret that the gateway's pods show.
+    pub fn credential(&self) -> String {
+        format!("{}-tls", self.guard)
+    }
+
+    /// The Secret that keeps key and request.
+    pub fn request(&self) -> String {
+        format!("{}-tls-request", self.app)
+    }
+}
+
+/// Juju's names as parts of Kubernetes names.
+fn dns_name(name: &str) -> String {
+    name.to_ascii_lowercase().replace(['_', '.'], "-")
 }
 
 impl Query {
@@ -67,28 +115,38 @@ pub fn inventory(view: &ModelView) -> Inventory {
 
 /// The query of this hook.
 pub fn query(view: &ModelView) -> Query {
-    let app = view.context.app.to_string();
-    let auths: Vec<Option<IngressAuth>> = view
-        .relations_of("ingress-auth")
-        .map(|relation| {
-            IngressAuth::decode(&relation.remote_app_data)
-                .ok()
-                .flatten()
-        })
-        .collect();
+    let app = view.context.app.as_str();
+    let model = view.context.model_name.as_str();
+    let settings = config::read(app, &view.config).ok();
+    // Names are another's word, and nothing else is the name of a Service.
+    let is_name = |(namespace, service): &(String, String)| {
+        check_label(namespace).is_ok() && check_label(service).is_ok()
+    };
+    let offers = auth::offers(view).filter_map(|relation| auth::offer(relation, model).ok());
+    let answers = view
+        .relations_of("certificates")
+        .filter_map(|relation| Certificates::decode(&relation.remote_app_data).ok());
     Query {
         inventory: inventory(view),
-        namespace: view.context.model_name.to_string(),
-        settings: config::read(&app, &view.config).ok(),
+        namespace: model.to_owned(),
         root_namespace: root_namespace(view).unwrap_or_default(),
-        auth_related: !auths.is_empty(),
-        authorizers: auths
-            .into_iter()
-            .flatten()
-            .map(|auth| auth.service)
-            // The name is another's word, and nothing else is the name of a Service.
-            .filter(|service| check_label(service).is_ok())
+        auth_related: auth::offers(view).next().is_some(),
+        authorizers: offers
+            .map(|offer| (offer.namespace, offer.service))
+            .filter(|(namespace, _)| namespace != model)
+            .filter(is_name)
             .collect(),
+        tls_hosts: settings
+            .as_ref()
+            .map(|settings| tls::requested_hosts(view, settings))
+            .unwrap_or_default(),
+        issued: answers
+            .flat_map(|answers| answers.issued)
+            .map(|issued| (issued.csr, issued.certificate))
+            .collect(),
+        names: Names::new(model, view.context.model_uuid.as_str(), app),
+        settings,
+        now: view.now,
     }
 }
 
@@ -112,8 +170,10 @@ pub struct Live {
     pub virtual_services: Vec<VirtualService>,
     /// Our `EnvoyFilter`s.
     pub filters: Vec<EnvoyFilter>,
-    /// Our `AuthorizationPolicy`s.
+    /// Our `AuthorizationPolicy`s that deny everything.
     pub policies: Vec<AuthorizationPolicy>,
+    /// What else is ours and guards nothing.
+    pub others: BTreeSet<ObjectRef>,
 }
 
 impl Live {
@@ -163,8 +223,10 @@ pub struct View {
     pub terminating: BTreeSet<String>,
     /// What the ready ones answered; empty if authorization is not wanted.
     pub evidence: Evidence,
-    /// The Services of authorizers that exist, with their ports.
-    pub authorizers: BTreeMap<String, Vec<u16>>,
+    /// The Services of the model, and those of authorizers elsewhere, by namespace and name.
+    pub services: BTreeMap<(String, String), Vec<ServicePort>>,
+    /// Key and request for a certificate, kept or new; `None` if none is to be asked for.
+    pub request: Option<KeyRequest>,
     /// Our objects.
     pub live: Live,
     /// What routes ask for while authorization is wanted: the live value, else a new random one.
@@ -213,11 +275,28 @@ pub fn http_port(gateway: &GatewayWorkload) -> Option<&GatewayPort> {
     gateway.service.as_ref()?.http_port()
 }
 
-/// Name and TCP ports of a Service.
-pub fn service_ports(service: &Service) -> Option<(String, Vec<u16>)> {
+/// A port of a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServicePort {
+    /// Its name; may be empty.
+    pub name: String,
+    /// Its number.
+    pub number: u16,
+    /// The protocol that it says to be of; may be empty.
+    pub protocol: String,
+}
+
+/// Namespace, name and TCP ports of a Service.
+pub fn service_ports(service: &Service) -> Option<((String, String), Vec<ServicePort>)> {
     let ports = service.spec.as_ref()?.ports.iter().flatten();
-    let ports = ports
-        .filter_map(|port| u16::try_from(port.port).ok())
-        .collect();
-    Some((service.metadata.name.clone()?, ports))
+    let read = |port: &k8s_openapi::api::core::v1::ServicePort| {
+        Some(ServicePort {
+            name: port.name.clone().unwrap_or_default(),
+            number: u16::try_from(port.port).ok()?,
+            protocol: port.app_protocol.clone().unwrap_or_default(),
+        })
+    };
+    let metadata = &service.metadata;
+    let key = (metadata.namespace.clone()?, metadata.name.clone()?);
+    Some((key, ports.filter_map(read).collect()))
 }

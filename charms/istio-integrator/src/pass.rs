@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use istio_api::CustomObject;
 use istio_api::networking::EnvoyFilter;
+use juju_charm::Problem;
 use kube_apply::{Applied, Error, Inventory, Object, ObjectRef, ObjectsSet, Stage};
 use mesh::auth::{
     AuthState, Evidence, FilterStep, LiveFilter, Scope, Situation, routes_unguarded, step,
@@ -17,6 +18,9 @@ use mesh::routes::{Route, established, virtual_services};
 
 use crate::desired::Serve;
 use crate::observe::Live;
+
+/// The stage of what is written in namespaces other than the gateway's and the model's.
+pub const ELSEWHERE: &str = "elsewhere";
 
 /// One pass.
 #[derive(Clone, Debug)]
@@ -42,6 +46,8 @@ pub struct Done {
     pub served: BTreeSet<u32>,
     /// How far authorization is.
     pub state: AuthState,
+    /// What other namespaces refused.
+    pub refused: Vec<Problem>,
 }
 
 /// The pass to make now.
@@ -63,11 +69,7 @@ pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Err
     });
     let routes = match step.routes {
         Scope::All => serve.routes.clone(),
-        Scope::Established => established(
-            &serve.routes,
-            serve.edge.guard.as_deref(),
-            &live.virtual_services,
-        ),
+        Scope::Established => established(&serve.routes, &serve.edge, &live.virtual_services),
     };
     let services = virtual_services(&serve.edge, &routes);
     let filters = match step.filter {
@@ -108,6 +110,23 @@ pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Err
             elsewhere.push(object);
         }
     }
+    let mut others = Vec::new();
+    for value in &serve.others {
+        let object = Object::new(value.clone())?;
+        let away = object
+            .namespace()
+            .is_some_and(|ns| *ns != serve.home && *ns != serve.edge.namespace);
+        if away {
+            elsewhere.push(object);
+        } else {
+            others.push(object);
+        }
+    }
+    let other_ids = others
+        .iter()
+        .chain(&elsewhere)
+        .filter(|object| !["EnvoyFilter", "AuthorizationPolicy"].contains(&object.kind()));
+    let other_ids: BTreeSet<ObjectRef> = other_ids.map(Object::id).collect();
     let mut edge = vec![Object::new(serve.networking(&serve.gateway))?];
     let mut all_services = services;
     if serve.auth_wanted {
@@ -122,7 +141,8 @@ pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Err
             vec![
                 Stage::new("deny", deny),
                 Stage::new("authorize", guards),
-                Stage::new("elsewhere", elsewhere),
+                Stage::new(ELSEWHERE, elsewhere),
+                Stage::new("others", others),
                 Stage::new("routes", edge),
             ],
             retain,
@@ -132,8 +152,9 @@ pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Err
             virtual_services: all_services,
             filters,
             policies,
+            others: other_ids,
         },
-        served: ids(&routes),
+        served: served(&serve.routes, &routes),
         state: step.state,
         more: step.more,
     })
@@ -161,6 +182,7 @@ pub fn close(inventory: &Inventory, live: &Live) -> Result<Pass, Error> {
     for policy in &kept.policies {
         retain.push(Object::new(policy.to_object())?.id());
     }
+    retain.extend(kept.others.iter().cloned());
     Ok(Pass {
         set: set(inventory, Vec::new(), retain),
         live: kept,
@@ -189,15 +211,13 @@ fn leave_old_gateway(serve: &Serve, live: &Live) -> Result<Pass, Error> {
     for policy in &live.policies {
         retain.push(Object::new(policy.to_object_as(serve.security))?.id());
     }
+    retain.extend(live.others.iter().cloned());
     let mut policies = live.policies.clone();
     policies.extend(serve.policies.iter().cloned());
     Ok(Pass {
         set: set(
             &serve.inventory,
-            vec![
-                Stage::new("deny", guards),
-                Stage::new("elsewhere", elsewhere),
-            ],
+            vec![Stage::new("deny", guards), Stage::new(ELSEWHERE, elsewhere)],
             retain,
         ),
         live: Live {
@@ -205,6 +225,7 @@ fn leave_old_gateway(serve: &Serve, live: &Live) -> Result<Pass, Error> {
             virtual_services: Vec::new(),
             filters: live.filters.clone(),
             policies,
+            others: live.others.clone(),
         },
         served: BTreeSet::new(),
         state: AuthState::Unproven,
@@ -247,8 +268,17 @@ fn live_filter(serve: &Serve, live: &Live) -> LiveFilter {
     }
 }
 
-fn ids(routes: &[Route]) -> BTreeSet<u32> {
-    routes.iter().map(|route| route.relation).collect()
+/// The relations all of whose `wanted` routes are in place.
+pub fn served(wanted: &[Route], placed: &[Route]) -> BTreeSet<u32> {
+    let key = |route: &Route| (route.relation, route.name.clone());
+    let placed: BTreeSet<(u32, String)> = placed.iter().map(key).collect();
+    let missing: BTreeSet<u32> = wanted
+        .iter()
+        .filter(|route| !placed.contains(&key(route)))
+        .map(|route| route.relation)
+        .collect();
+    let all = wanted.iter().map(|route| route.relation);
+    all.filter(|relation| !missing.contains(relation)).collect()
 }
 
 #[cfg(test)]

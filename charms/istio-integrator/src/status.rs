@@ -1,13 +1,11 @@
-//! Status and databags, from what was applied and what is wrong. Pure.
+//! Status, from what was applied and what is wrong. Pure.
 
-use std::collections::BTreeMap;
-
-use juju_charm::{Databag, LocalData, ModelView, Outcome, Problem, RelationId, StatusMessage};
+use juju_charm::{ModelView, Outcome, Problem, StatusMessage};
 use mesh::auth::AuthState;
-use relations::{GatewayInfo, TraefikReply, ingress, ingress_auth, sdi};
 
 use crate::pass::Done;
-use crate::validate::{Target, Validated};
+use crate::replies;
+use crate::validate::Validated;
 
 /// What this hook tells Juju.
 pub fn outcome(
@@ -27,7 +25,7 @@ pub fn outcome(
         }
         _ => Outcome::from_problems(view, "", &problems),
     };
-    outcome.databags = databags(view, validated, applied);
+    outcome.databags = replies::databags(view, validated, applied);
     outcome
 }
 
@@ -35,12 +33,15 @@ pub fn outcome(
 /// does not depend on it.
 pub fn unobserved(view: &ModelView, problem: Problem) -> Outcome {
     let mut outcome = Outcome::from_problems(view, "", &[problem]);
-    outcome.databags = versions(view);
+    outcome.databags = replies::versions(view);
     outcome
 }
 
 fn serving(validated: &Validated, done: &Done) -> String {
-    let count = done.served.len();
+    let placed = validated.routes.iter();
+    let count = placed
+        .filter(|route| done.served.contains(&route.relation))
+        .count();
     let routes = if count == 1 {
         "1 route".to_owned()
     } else {
@@ -74,6 +75,7 @@ fn problems_of(view: &ModelView, validated: &Validated, done: &Done) -> Vec<Prob
         Problem::blocked(format!("not permitted to list {kind}"))
             .with_hint(format!("juju trust {app} --scope=cluster"))
     }));
+    problems.extend(done.refused.iter().cloned());
     if validated.target.is_none() && validated.auth.wanted {
         problems.push(Problem::waiting(
             "no gateway is clear: routes without authorization are taken down",
@@ -93,82 +95,4 @@ fn problems_of(view: &ModelView, validated: &Validated, done: &Done) -> Vec<Prob
         }
     }
     problems
-}
-
-fn databags(
-    view: &ModelView,
-    validated: &Validated,
-    applied: Option<&Done>,
-) -> BTreeMap<RelationId, LocalData> {
-    let mut databags = versions(view);
-    for relation in view.relations_of("ingress") {
-        let Some(state) = validated.ingresses.get(&relation.id) else {
-            continue;
-        };
-        if state.dialect == Some("kubeflow") {
-            continue;
-        }
-        let reply = match (applied, &validated.target) {
-            // Refused or gone: what was published is not true any more.
-            _ if state.problem.is_some() => Some(String::new()),
-            (Some(done), target) if done.served.contains(&relation.id.0) => target
-                .as_ref()
-                .and_then(|target| url(target, validated, relation.id)),
-            (Some(_), _) => Some(String::new()),
-            _ => None,
-        };
-        if let Some(url) = reply {
-            let entry = if url.is_empty() {
-                Databag::from([(ingress::REPLY_KEY.to_owned(), String::new())])
-            } else {
-                TraefikReply { url }.encode()
-            };
-            databags.entry(relation.id).or_default().app.extend(entry);
-        }
-    }
-    if let (Some(_), Some(target)) = (applied, &validated.target) {
-        let info = GatewayInfo {
-            gateway_name: target.settings.gateway_name.clone(),
-            gateway_namespace: view.context.model_name.to_string(),
-            gateway_up: target.ready && target.base_url.is_some(),
-        };
-        for relation in view.relations_of("gateway-info") {
-            databags
-                .entry(relation.id)
-                .or_default()
-                .app
-                .extend(info.encode());
-        }
-    }
-    databags
-}
-
-/// The URL of a relation's route; `None` while the gateway has no address, and then what was
-/// published stays.
-pub fn url(target: &Target, validated: &Validated, id: RelationId) -> Option<String> {
-    let route = validated
-        .routes
-        .iter()
-        .find(|route| route.relation == id.0)?;
-    let base = target.base_url.as_ref()?;
-    Some(format!("{base}{}", route.prefix))
-}
-
-/// The versions of serialized-data-interface, which come first and depend on nothing.
-fn versions(view: &ModelView) -> BTreeMap<RelationId, LocalData> {
-    let endpoints = [
-        ("ingress", ingress::VERSIONS),
-        ("ingress-auth", ingress_auth::VERSIONS),
-    ];
-    let mut databags = BTreeMap::new();
-    for (endpoint, versions) in endpoints {
-        for relation in view.relations_of(endpoint) {
-            let data = LocalData {
-                app: sdi::versions(versions),
-                unit: Databag::new(),
-            };
-            databags.insert(relation.id, data);
-        }
-    }
-    databags
 }

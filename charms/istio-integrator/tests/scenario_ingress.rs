@@ -203,6 +203,7 @@ fn called(remote_app: &str, model: &str, name: &str) -> Relation {
 fn an_application_speaks_for_itself_only() {
     let check = |model: &str, name: &str, why: &str| {
         let api = cluster();
+        api.seed(service("lab", "echo", 8080));
         let after = config_changed(&api, &leader().relation(called("echo", model, name)));
         assert_status(&after, "blocked", &format!("ingress of echo: {why}"));
         assert!(routed(&api).is_empty());
@@ -225,6 +226,13 @@ fn an_application_of_another_model_is_believed_and_shown_as_what_it_says() {
     let table = &action(&api, "list-routes", &json!({}), &after)["routes"];
     let shown = format!("{remote} (echo of model back-lab)");
     assert!(table.contains(&shown), "{table}");
+
+    // An offer that this model consumed under a name of its own: no application here has it.
+    let after = config_changed(
+        &api,
+        &leader().relation(called("alias", "back-lab", "echo")),
+    );
+    assert_status(&after, "active", "1 route at http://192.0.2.7");
 
     let odd = called(remote, "back-lab", "echo/x");
     let after = config_changed(&api, &leader().relation(odd));
@@ -372,10 +380,10 @@ fn list_routes_tells_each_relations_state() {
     insta(
         table,
         "\
-RELATION   APP    DIALECT   PREFIX     BACKEND            URL                        AUTH  STATE
-ingress:1  books  kubeflow  /books     books-ui.lab:5000  http://192.0.2.7/books     off   served
-ingress:2  echo   traefik   /lab-echo  echo.lab:8080      http://192.0.2.7/lab-echo  off   served
-ingress:3  late   kubeflow  /books     late-ui.lab:5000   -                          off   prefix /books is taken by books",
+RELATION   APP    DIALECT   PREFIX     BACKEND            URL                        GATEWAY        AUTH  TLS  STATE
+ingress:1  books  kubeflow  /books     books-ui.lab:5000  http://192.0.2.7/books     edge-lab/edge  off   off  served
+ingress:2  echo   traefik   /lab-echo  echo.lab:8080      http://192.0.2.7/lab-echo  edge-lab/edge  off   off  served
+ingress:3  late   kubeflow  /books     late-ui.lab:5000   -                          edge-lab/edge  off   off  prefix /books is taken by books",
     );
     let json = &action(&api, "list-routes", &json!({"format": "json"}), &after)["routes"];
     let rows: serde_json::Value = serde_json::from_str(json).expect("JSON");

@@ -9,7 +9,8 @@ mod gateway;
 mod virtual_service;
 
 pub use destination_rule::{
-    ClientTls, ClientTlsMode, DestinationRule, DestinationRuleSpec, Subset, TrafficPolicy,
+    ClientTls, ClientTlsMode, ConnectionPool, ConnectionPoolHttp, DestinationRule,
+    DestinationRuleSpec, Subset, TrafficPolicy,
 };
 pub use envoy_filter::{
     ApplyTo, EnvoyConfigPatch, EnvoyFilter, EnvoyFilterSpec, EnvoyPatch, PatchContext,

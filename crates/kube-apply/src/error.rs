@@ -104,6 +104,24 @@ pub enum Error {
 }
 
 impl Error {
+    /// The object that could not be written, where the failure is about one.
+    pub fn object(&self) -> Option<&ObjectRef> {
+        match self {
+            Self::NotServed { object, .. }
+            | Self::Terminating { object }
+            | Self::Invalid { object, .. }
+            | Self::Denied { object, .. }
+            | Self::WebhookUnavailable { object, .. }
+            | Self::Raced { object } => Some(object),
+            Self::Config { .. }
+            | Self::Unreachable { .. }
+            | Self::Forbidden { .. }
+            | Self::NotFound { .. }
+            | Self::Server { .. }
+            | Self::Malformed { .. } => None,
+        }
+    }
+
     /// Whether waiting may help: the server is away or something is being deleted.
     pub fn is_transient(&self) -> bool {
         matches!(

@@ -40,6 +40,8 @@ fn edge(auth_wanted: bool) -> Edge {
         name: "meshy-routes".to_owned(),
         hosts: vec!["*".to_owned()],
         guard: auth_wanted.then(|| "token".to_owned()),
+        http: 80,
+        tls: None,
     }
 }
 
@@ -51,16 +53,14 @@ fn serve(wishes: &Wishes, auth_wanted: bool) -> Serve {
         let filter = |ns: &str| envoy_filter("guard", ns, &labels, &authorizer, "token");
         wishes.namespaces().into_iter().map(filter).collect()
     };
-    let request = |relation: &u32| RouteRequest {
-        relation: *relation,
-        app: format!("app-{relation}"),
-        prefix: format!("/app-{relation}"),
-        rewrite: None,
-        backend: Backend {
+    let request = |relation: &u32| {
+        let backend = Backend {
             service: "svc".to_owned(),
             namespace: "lab".to_owned(),
             port: 80,
-        },
+        };
+        let app = format!("app-{relation}");
+        RouteRequest::prefix(*relation, &app, &format!("/{app}"), None, backend)
     };
     let requests: Vec<RouteRequest> = wishes.relations.iter().map(request).collect();
     let owner = Owner {
@@ -73,7 +73,7 @@ fn serve(wishes: &Wishes, auth_wanted: bool) -> Serve {
             owner,
             name: "ingress".to_owned(),
         },
-        gateway: gateway(&edge(auth_wanted), &labels, 80),
+        gateway: gateway(&edge(auth_wanted), &labels, &[]),
         routes: routes(&requests).0,
         auth_wanted,
         home: NAMESPACE.to_owned(),
@@ -83,10 +83,11 @@ fn serve(wishes: &Wishes, auth_wanted: bool) -> Serve {
             .into_iter()
             .map(|ns| deny_policy("guard", ns, &labels))
             .collect(),
-        probe: probe_virtual_service(&edge(auth_wanted), "meshy-auth-probe"),
+        probe: probe_virtual_service(&edge(auth_wanted), &[], "meshy-auth-probe"),
         port: None,
         networking: "v1",
         security: "v1",
+        others: Vec::new(),
         live: Live::default(),
         evidence: Evidence::default(),
         edge: edge(auth_wanted),
@@ -167,12 +168,14 @@ fn checked(serve: &Serve, live: &Live, evidence: &Evidence) -> Pass {
         virtual_services,
         filters,
         policies,
+        others,
     } = &next.live;
     let object = |value| Object::new(value).unwrap().id();
     let mut said: BTreeSet<ObjectRef> = gateways.iter().map(|g| object(g.to_object())).collect();
     said.extend(virtual_services.iter().map(|v| object(v.to_object())));
     said.extend(filters.iter().map(|f| object(f.to_object())));
     said.extend(policies.iter().map(|p| object(p.to_object())));
+    said.extend(others.iter().cloned());
     assert_eq!(wanted, said);
     if serve.auth_wanted {
         assert_eq!(next.live.unguarded().count(), 0);

@@ -96,11 +96,38 @@ pub fn edge(namespace: &str, name: &str) -> Vec<Value> {
 
 /// The authorizer's Service.
 pub fn gate_service() -> Value {
+    service("lab", "gate", 8080)
+}
+
+/// A Service with one port for HTTP.
+pub fn service(namespace: &str, name: &str, port: u16) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Service",
-        "metadata": {"name": "gate", "namespace": "lab"},
-        "spec": {"clusterIP": "10.96.0.8", "ports": [{"name": "http", "port": 8080}]},
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"clusterIP": "10.96.0.8", "ports": [{"name": "http", "port": port}]},
     })
+}
+
+/// The gateway's Service has a port for TLS, too.
+pub fn with_tls(api: &FakeApi) {
+    let id = ObjectRef::namespaced("v1", "Service", "edge-lab", "edge");
+    api.edit("kubectl", &id, |service| {
+        let ports = service["spec"]["ports"].as_array_mut().expect("ports");
+        ports.push(json!({"name": "https", "port": 443, "targetPort": 8443}));
+    });
+}
+
+/// Routes of the application `app`.
+pub fn routes(endpoint: &str, id: u32, app: &str, config: &Value) -> Relation {
+    let bag = databag([("config", config.to_string())]);
+    Relation::new(endpoint, id, app).remote_app_data(bag)
+}
+
+/// Our object of a kind.
+pub fn our(api: &FakeApi, kind: &str, name: &str) -> Option<Value> {
+    let objects = api.objects();
+    let named = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
+    objects.iter().find(named).cloned()
 }
 
 /// What the gateway's pod answers at a path, so many times.

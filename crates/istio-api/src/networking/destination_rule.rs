@@ -36,6 +36,26 @@ pub struct TrafficPolicy {
     /// `tls`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<ClientTls>,
+    /// `connectionPool`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection_pool: Option<ConnectionPool>,
+}
+
+/// `spec.trafficPolicy.connectionPool`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionPool {
+    /// `http`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<ConnectionPoolHttp>,
+}
+
+/// `spec.trafficPolicy.connectionPool.http`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConnectionPoolHttp {
+    /// `useClientProtocol`: HTTP/2 stays HTTP/2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub use_client_protocol: Option<bool>,
 }
 
 /// `spec.trafficPolicy.tls`.

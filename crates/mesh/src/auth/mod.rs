@@ -22,7 +22,7 @@ mod state;
 
 pub use objects::{
     Authorizer, GUARD_HEADER, InvalidAuthorizer, deny_policy, envoy_filter, guard_of_filter,
-    guard_of_routes, probe_virtual_service, routes_unguarded, shows_authorization,
+    guard_of_routes, open_route_name, probe_virtual_service, routes_unguarded, shows_authorization,
 };
 pub use probe::{Answer, DENIED_PATH, Evidence, PROBE_BODY, PROBE_PATH, PodEvidence, read_answer};
 pub use state::{

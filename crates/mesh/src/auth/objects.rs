@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::probe::{PROBE_BODY, PROBE_PATH};
 use crate::name::{InvalidName, check_label};
-use crate::routes::Edge;
+use crate::routes::{Edge, Route, short_hash};
 
 const CONNECTION_MANAGER: &str = "envoy.filters.network.http_connection_manager";
 const ROUTER: &str = "envoy.filters.http.router";
@@ -188,6 +188,7 @@ pub fn envoy_filter(
             PatchOperation::InsertBefore,
             ask(authorizer),
         ),
+        do_not_ask(namespace, guard),
     ];
     let spec = EnvoyFilterSpec {
         workload_selector: Some(WorkloadSelector {
@@ -197,6 +198,37 @@ pub fn envoy_filter(
         priority: None,
     };
     EnvoyFilter::new(namespace, name, spec)
+}
+
+/// The name of rules whose requests nobody is asked about. It is not to be guessed: other routes of
+/// that name on the same gateway would not be asked about either.
+pub fn open_route_name(guard: &str) -> String {
+    format!(
+        "istio-integrator-open-{}",
+        short_hash(&format!("open {guard}"))
+    )
+}
+
+/// Switches the question off on the routes of that name and on no other: it is Envoy's own choice of
+/// a route that decides, so no spelling of a path can be open here and guarded there.
+fn do_not_ask(namespace: &str, guard: &str) -> EnvoyConfigPatch {
+    let matches = json!({
+        "routeConfiguration": {"vhost": {"route": {"name": open_route_name(guard)}}},
+        "proxy": {"metadata": {"NAMESPACE": namespace}},
+    });
+    let value = json!({"typed_per_filter_config": {FILTER_NAME: {
+        "@type": "type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthzPerRoute",
+        "disabled": true,
+    }}});
+    EnvoyConfigPatch {
+        apply_to: ApplyTo::HttpRoute,
+        matches: Some(matches),
+        patch: EnvoyPatch {
+            operation: PatchOperation::Merge,
+            value: Some(value),
+        },
+    }
+    .with_context(PatchContext::Gateway)
 }
 
 fn patch(
@@ -356,8 +388,10 @@ pub fn routes_unguarded(service: &VirtualService) -> bool {
 
 /// The route that answers at [`PROBE_PATH`] by itself, on every host routed and on any other, so
 /// that the path the DENY policy leaves open leads nowhere.
-pub fn probe_virtual_service(edge: &Edge, name: &str) -> VirtualService {
-    let mut hosts = edge.hosts.clone();
+pub fn probe_virtual_service(edge: &Edge, routes: &[Route], name: &str) -> VirtualService {
+    let named = routes.iter().flat_map(|route| route.hosts.iter().cloned());
+    let all: BTreeSet<String> = edge.hosts.iter().cloned().chain(named).collect();
+    let mut hosts: Vec<String> = all.into_iter().collect();
     if !hosts.iter().any(|host| host == "*") {
         hosts.push("*".to_owned());
     }

@@ -201,9 +201,10 @@ fn the_policy_denies_all_but_the_probe_which_leads_nowhere() {
         name: "meshy-routes".to_owned(),
         hosts: texts(&["books.example.org"]),
         guard: Some("token".to_owned()),
+        ..Edge::default()
     };
     assert_eq!(
-        probe_virtual_service(&edge, "meshy-auth-probe").to_object_as("v1")["spec"],
+        probe_virtual_service(&edge, &[], "meshy-auth-probe").to_object_as("v1")["spec"],
         json!({
             "hosts": ["books.example.org", "*"],
             "gateways": ["lab/front"],

@@ -104,6 +104,16 @@ impl GatewayService {
     }
 }
 
+impl GatewayService {
+    /// The port for TLS: the one named `https`, else number 443, else one named `https-…`.
+    pub fn https_port(&self) -> Option<&GatewayPort> {
+        let first = |holds: fn(&GatewayPort) -> bool| self.ports.iter().find(|port| holds(port));
+        first(|port| port.name == "https")
+            .or_else(|| first(|port| port.port == 443))
+            .or_else(|| first(|port| port.name.starts_with("https-")))
+    }
+}
+
 /// One gateway workload.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct GatewayWorkload {
@@ -123,6 +133,8 @@ pub struct GatewayWorkload {
     pub ready: bool,
     /// The Service in front of it.
     pub service: Option<GatewayService>,
+    /// The account that its pods run as.
+    pub service_account: String,
 }
 
 impl GatewayWorkload {
@@ -174,6 +186,10 @@ fn of_workload(workload: &Workload<'_>, services: &[Service]) -> Option<GatewayW
         role: role(&pod_labels),
         ready: workload.pods.1 > 0,
         service: service_of(workload.namespace(), &pod_labels, services),
+        service_account: workload
+            .pod_spec()
+            .and_then(|spec| spec.service_account_name.clone())
+            .unwrap_or_else(|| "default".to_owned()),
     })
 }
 
@@ -281,6 +297,8 @@ pub struct GatewayPod {
     pub ready: bool,
     /// The pod's port for plain HTTP, where it has one.
     pub http_port: Option<u16>,
+    /// Its address.
+    pub ip: Option<String>,
 }
 
 /// The gateway pods among `pods`, which must already be those with the workload's labels. Pods that
@@ -315,5 +333,6 @@ fn read_pod(pod: &Pod, http: Option<&GatewayPort>) -> Option<GatewayPod> {
         name: pod.metadata.name.clone()?,
         ready: ready && pod.metadata.deletion_timestamp.is_none(),
         http_port,
+        ip: pod.status.as_ref().and_then(|status| status.pod_ip.clone()),
     })
 }

@@ -1,38 +1,55 @@
-//! The objects that routes become.
+//! The objects that routes become on a gateway of Istio's own API.
 //!
-//! All routes of a gateway stand in one `VirtualService`, because the order between several depends
+//! All routes of a host stand in one `VirtualService`, because the order between several depends
 //! on when they were created. Beyond [`MAX_ROUTES_PER_OBJECT`] they are spread over several by first
 //! path segment, which keeps routes that could shadow each other together; the root prefix needs no
 //! company, since Istio moves catch-alls behind everything else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use istio_api::networking::{
-    Destination, Gateway, GatewaySpec, HeaderOperations, Headers, HttpMatch, HttpRewrite,
-    HttpRoute, Port, PortSelector, RouteDestination, Server, StringMatch, VirtualService,
-    VirtualServiceSpec,
+    ClientTls, ConnectionPool, ConnectionPoolHttp, DestinationRule, DestinationRuleSpec, Gateway,
+    GatewaySpec, HttpRoute, Port, Server, ServerTls, ServerTlsMode, StringMatch, TrafficPolicy,
+    VirtualService, VirtualServiceSpec,
 };
 use sha2::{Digest as _, Sha256};
 
-use super::{Prefix, Route};
-use crate::auth::GUARD_HEADER;
+use super::claims::precedence;
+use super::model::{Backend, Match, Route};
+use super::rules::{first_segment, rules, to_https};
 
 /// Most routes in one `VirtualService`: about 600 bytes each, and etcd takes 1.5 MiB.
 pub const MAX_ROUTES_PER_OBJECT: usize = 500;
 
 /// Where routes are attached.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Edge {
     /// Namespace of the `Gateway` and the `VirtualService`s.
     pub namespace: String,
     /// Name of the `Gateway`.
     pub gateway: String,
-    /// Name of the `VirtualService`; further ones get a number behind it.
+    /// Name of the `VirtualService`; further ones get something behind it.
     pub name: String,
-    /// Hosts that are routed; `*` for any.
+    /// Hosts of routes that name none; `*` for any.
     pub hosts: Vec<String>,
-    /// The value that [`GUARD_HEADER`] must have for a request to be routed; `None`: any request is.
+    /// The value that [`GUARD_HEADER`](crate::auth::GUARD_HEADER) must have for a request to be
+    /// routed; `None`: any request is.
     pub guard: Option<String>,
+    /// The port for plain HTTP.
+    pub http: u16,
+    /// The port for TLS, if there is a certificate.
+    pub tls: Option<Tls>,
+}
+
+/// How the gateway ends TLS.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Tls {
+    /// The port.
+    pub port: u16,
+    /// Name of the Secret with key and certificate, in the namespace of the gateway's pods.
+    pub credential: String,
+    /// Whether plain HTTP is answered with a redirect; else it is served, too.
+    pub redirect: bool,
 }
 
 /// The newest of the served API versions that this code writes, newest first in `ours`.
@@ -54,134 +71,220 @@ pub fn security_version(served: &[String]) -> &'static str {
     newest_served(served, &["v1", "v1beta1"], "v1beta1")
 }
 
-/// The `Gateway`: plain HTTP for every host on `port` of the workload's Service.
-pub fn gateway(edge: &Edge, selector: &BTreeMap<String, String>, port: u16) -> Gateway {
-    let server = Server {
+/// All hosts that are routed, sorted; `*` alone if it is one of them.
+pub fn hosts(edge: &Edge, routes: &[Route]) -> Vec<String> {
+    let named = routes.iter().flat_map(|route| &route.hosts);
+    let hosts: BTreeSet<&String> = edge.hosts.iter().chain(named).collect();
+    if hosts.iter().any(|host| *host == "*") {
+        return vec!["*".to_owned()];
+    }
+    hosts.into_iter().cloned().collect()
+}
+
+/// The `Gateway`: plain HTTP for every host, and TLS for those that are routed. One server and one
+/// certificate for all of them: connections that browsers share between hosts of a certificate then
+/// find every host (with several, they would find 404).
+pub fn gateway(edge: &Edge, selector: &BTreeMap<String, String>, routes: &[Route]) -> Gateway {
+    let server = |number: u16, protocol: &str, name: &str| Server {
         port: Port {
-            number: port,
-            protocol: "HTTP".to_owned(),
-            name: "http".to_owned(),
+            number,
+            protocol: protocol.to_owned(),
+            name: name.to_owned(),
         },
         hosts: vec!["*".to_owned()],
         tls: None,
         name: None,
     };
+    let mut servers = vec![server(edge.http, "HTTP", "http")];
+    if let Some(tls) = &edge.tls {
+        servers.push(Server {
+            hosts: hosts(edge, routes),
+            tls: Some(ServerTls {
+                mode: Some(ServerTlsMode::Simple),
+                credential_name: Some(tls.credential.clone()),
+                https_redirect: None,
+                min_protocol_version: Some("TLSV1_2".to_owned()),
+            }),
+            ..server(tls.port, "HTTPS", "https")
+        });
+    }
     let spec = GatewaySpec {
         selector: selector.clone(),
-        servers: vec![server],
+        servers,
     };
     Gateway::new(&edge.namespace, &edge.gateway, spec)
 }
 
-/// The rules of one route: the prefix itself and everything below it. With a `guard`, only for
-/// requests that carry it; the workload does not see it.
-pub fn rules(route: &Route, guard: Option<&str>) -> Vec<HttpRoute> {
-    let required = guard.map(|guard| {
-        (
-            GUARD_HEADER.to_owned(),
-            StringMatch::Exact(guard.to_owned()),
-        )
-    });
-    let matches = |uri: StringMatch| HttpMatch {
-        uri: Some(uri),
-        headers: required.clone().into_iter().collect(),
-        ..HttpMatch::default()
-    };
-    let headers = guard.map(|_| Headers {
-        request: Some(HeaderOperations {
-            remove: vec![GUARD_HEADER.to_owned()],
-            ..HeaderOperations::default()
-        }),
-        response: None,
-    });
-    let exact = || matches(StringMatch::Exact(route.prefix.as_str().to_owned()));
-    let below = || matches(StringMatch::Prefix(route.prefix.with_slash()));
-    let rule = |matches: Vec<HttpMatch>, rewrite: Option<&str>| HttpRoute {
-        matches,
-        rewrite: rewrite.map(|uri| HttpRewrite {
-            uri: Some(uri.to_owned()),
-            ..HttpRewrite::default()
-        }),
-        route: vec![destination(route)],
-        headers: headers.clone(),
-        ..HttpRoute::default()
-    };
-    if route.rewrite == route.prefix {
-        return if route.prefix.is_root() {
-            vec![rule(vec![below()], None)]
-        } else {
-            vec![rule(vec![exact(), below()], None)]
-        };
-    }
-    let slashed = route.rewrite.with_slash();
-    if route.prefix.is_root() {
-        return vec![rule(vec![below()], Some(&slashed))];
-    }
-    // Envoy replaces the matched text: the two matches differ by the slash at the end, so must the
-    // replacements, or `/app/x` would arrive as `//x`.
-    vec![
-        rule(vec![exact()], Some(route.rewrite.as_str())),
-        rule(vec![below()], Some(&slashed)),
-    ]
-}
-
-fn destination(route: &Route) -> RouteDestination {
-    RouteDestination {
-        destination: Destination {
-            host: route.backend.host(),
-            port: Some(PortSelector {
-                number: route.backend.port,
-            }),
-            subset: None,
-        },
-        ..RouteDestination::default()
-    }
-}
-
-/// The `VirtualService`s for `routes`, which are longest prefix first. No routes, no object.
+/// The `VirtualService`s for `routes`: the more special conditions first. No routes, no object.
 pub fn virtual_services(edge: &Edge, routes: &[Route]) -> Vec<VirtualService> {
-    let shards = routes
+    let mut by_host: BTreeMap<Option<&str>, Vec<(&Route, &Match)>> = BTreeMap::new();
+    for route in routes {
+        for host in group_hosts(edge, route) {
+            let entries = by_host.entry(host).or_default();
+            entries.extend(route.matches.iter().map(|matched| (route, matched)));
+        }
+    }
+    let mut services = Vec::new();
+    for (host, mut entries) in by_host {
+        entries.sort_by_cached_key(|(_, matched)| precedence(matched));
+        let (name, hosts) = match host {
+            None => (edge.name.clone(), edge.hosts.clone()),
+            Some(host) => (
+                format!("{}-{}", edge.name, short_hash(host)),
+                vec![host.to_owned()],
+            ),
+        };
+        services.extend(of_host(edge, &name, &hosts, &entries));
+    }
+    services
+}
+
+/// The hosts of a route, `None` for those that are the gateway's.
+fn group_hosts<'a>(edge: &Edge, route: &'a Route) -> BTreeSet<Option<&'a str>> {
+    if route.hosts.is_empty() {
+        return BTreeSet::from([None]);
+    }
+    let group = |host: &'a String| {
+        let default = edge.hosts.len() == 1 && edge.hosts.contains(host);
+        (!default).then_some(host.as_str())
+    };
+    route.hosts.iter().map(group).collect()
+}
+
+fn of_host(
+    edge: &Edge,
+    name: &str,
+    hosts: &[String],
+    entries: &[(&Route, &Match)],
+) -> Vec<VirtualService> {
+    let shards = entries
         .len()
         .div_ceil(MAX_ROUTES_PER_OBJECT)
         .next_power_of_two()
         .max(1);
     let mut groups: BTreeMap<usize, Vec<HttpRoute>> = BTreeMap::new();
-    for route in routes {
-        groups
-            .entry(shard(&route.prefix, shards))
-            .or_default()
-            .extend(rules(route, edge.guard.as_deref()));
+    for (route, matched) in entries {
+        let http = groups
+            .entry(shard(first_segment(matched), shards))
+            .or_default();
+        http.extend(rules(route, matched, edge));
+    }
+    if let (Some(tls), Some(first)) = (&edge.tls, groups.values_mut().next())
+        && tls.redirect
+    {
+        first.push(to_https(edge, edge.http, tls.port));
     }
     let name = |index: usize| match index {
-        0 => edge.name.clone(),
-        index => format!("{}-{index}", edge.name),
+        0 => name.to_owned(),
+        index => format!("{name}-{index}"),
     };
-    groups
-        .into_iter()
-        .map(|(index, http)| {
-            let spec = VirtualServiceSpec {
-                hosts: edge.hosts.clone(),
-                gateways: vec![format!("{}/{}", edge.namespace, edge.gateway)],
-                http,
-                ..VirtualServiceSpec::default()
-            };
-            VirtualService::new(&edge.namespace, &name(index), spec)
-        })
-        .collect()
+    let service = |(index, http): (usize, Vec<HttpRoute>)| {
+        let spec = VirtualServiceSpec {
+            hosts: hosts.to_vec(),
+            gateways: vec![format!("{}/{}", edge.namespace, edge.gateway)],
+            http,
+            ..VirtualServiceSpec::default()
+        };
+        VirtualService::new(&edge.namespace, &name(index), spec)
+    };
+    groups.into_iter().map(service).collect()
 }
 
-/// Which of `shards` a prefix belongs to: the same for all prefixes with the same first segment.
-fn shard(prefix: &Prefix, shards: usize) -> usize {
-    let digest = Sha256::digest(prefix.first_segment().as_bytes());
+/// Which of `shards` a first segment belongs to.
+fn shard(segment: &str, shards: usize) -> usize {
+    let digest = Sha256::digest(segment.as_bytes());
     digest.first().map_or(0, |byte| usize::from(*byte)) % shards
 }
 
-/// Those of `routes` whose every rule already stands in one of the `live` objects.
-pub fn established(routes: &[Route], guard: Option<&str>, live: &[VirtualService]) -> Vec<Route> {
-    let stands = |rule: &HttpRoute| live.iter().any(|service| service.spec.http.contains(rule));
-    routes
+/// Eight hexadecimal digits of a text's hash.
+pub fn short_hash(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    let hex: Vec<String> = digest
         .iter()
-        .filter(|route| rules(route, guard).iter().all(stands))
-        .cloned()
-        .collect()
+        .take(4)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    hex.concat()
+}
+
+/// Those of `routes` whose every rule already stands in a `live` object of its host.
+pub fn established(routes: &[Route], edge: &Edge, live: &[VirtualService]) -> Vec<Route> {
+    let mut index: BTreeMap<(&str, &StringMatch), Vec<&HttpRoute>> = BTreeMap::new();
+    for service in live {
+        for host in &service.spec.hosts {
+            for rule in &service.spec.http {
+                let uri = rule
+                    .matches
+                    .first()
+                    .and_then(|matched| matched.uri.as_ref());
+                if let Some(uri) = uri {
+                    index.entry((host, uri)).or_default().push(rule);
+                }
+            }
+        }
+    }
+    let stands = |host: &str, rule: &HttpRoute| {
+        let uri = rule
+            .matches
+            .first()
+            .and_then(|matched| matched.uri.as_ref());
+        uri.and_then(|uri| index.get(&(host, uri)))
+            .is_some_and(|rules| rules.contains(&rule))
+    };
+    let holds = |route: &&Route| {
+        let named = route.hosts.iter();
+        let hosts: Vec<&String> = if route.hosts.is_empty() {
+            edge.hosts.iter().collect()
+        } else {
+            named.collect()
+        };
+        route.matches.iter().all(|matched| {
+            let rules = rules(route, matched, edge);
+            hosts
+                .iter()
+                .all(|host| rules.iter().all(|rule| stands(host, rule)))
+        })
+    };
+    routes.iter().filter(holds).cloned().collect()
+}
+
+/// How the gateway speaks to backends that want their client's protocol: without it, HTTP/2 and gRPC
+/// would arrive as HTTP/1.1. In the backends' namespaces, where every gateway finds it.
+pub fn client_protocol_rules(edge: &Edge, routes: &[Route]) -> Vec<DestinationRule> {
+    let wanting = routes.iter().filter(|route| route.client_protocol);
+    let backends: BTreeSet<(&str, &str)> = wanting
+        .flat_map(Route::backends)
+        .map(|weighted| {
+            (
+                weighted.backend.namespace.as_str(),
+                weighted.backend.service.as_str(),
+            )
+        })
+        .collect();
+    let rule = |(namespace, service): (&str, &str)| {
+        let backend = Backend {
+            service: service.to_owned(),
+            namespace: namespace.to_owned(),
+            port: 0,
+        };
+        let name = format!(
+            "{}-{}",
+            edge.name,
+            short_hash(&format!("{}/{service}", edge.namespace))
+        );
+        let spec = DestinationRuleSpec {
+            host: backend.host(),
+            traffic_policy: Some(TrafficPolicy {
+                tls: None::<ClientTls>,
+                connection_pool: Some(ConnectionPool {
+                    http: Some(ConnectionPoolHttp {
+                        use_client_protocol: Some(true),
+                    }),
+                }),
+            }),
+            ..DestinationRuleSpec::default()
+        };
+        DestinationRule::new(namespace, &name, spec)
+    };
+    backends.into_iter().map(rule).collect()
 }

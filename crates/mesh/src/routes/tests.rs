@@ -9,17 +9,31 @@ use serde_json::json;
 use super::*;
 
 fn request(relation: u32, prefix: &str, rewrite: Option<&str>) -> RouteRequest {
-    RouteRequest {
-        relation,
-        app: format!("app-{relation}"),
-        prefix: prefix.to_owned(),
-        rewrite: rewrite.map(str::to_owned),
-        backend: Backend {
-            service: format!("svc-{relation}"),
-            namespace: "lab".to_owned(),
-            port: 8080,
-        },
-    }
+    let backend = Backend {
+        service: format!("svc-{relation}"),
+        namespace: "lab".to_owned(),
+        port: 8080,
+    };
+    let app = format!("app-{relation}");
+    RouteRequest::prefix(relation, &app, prefix, rewrite.map(str::to_owned), backend)
+}
+
+fn set_prefix(request: &mut RouteRequest, prefix: &str) {
+    request.matches[0].path = PathRequest::Prefix(prefix.to_owned());
+}
+
+fn set_rewrite(request: &mut RouteRequest, to: PathChange) {
+    let ActionRequest::Forward { rewrite, .. } = &mut request.action else {
+        panic!("{request:?}")
+    };
+    *rewrite = Some(to);
+}
+
+fn backend(request: &mut RouteRequest) -> &mut Backend {
+    let ActionRequest::Forward { backends, .. } = &mut request.action else {
+        panic!("no backends")
+    };
+    &mut backends[0].backend
 }
 
 fn edge() -> Edge {
@@ -28,7 +42,8 @@ fn edge() -> Edge {
         gateway: "front".to_owned(),
         name: "meshy-routes".to_owned(),
         hosts: vec!["*".to_owned()],
-        guard: None,
+        http: 80,
+        ..Edge::default()
     }
 }
 
@@ -126,7 +141,7 @@ fn the_first_claimant_keeps_a_prefix_and_the_second_is_told() {
     assert_eq!(served, [3, 9]);
     let told: BTreeMap<u32, String> = problems
         .iter()
-        .map(|(id, problem)| (*id, problem.to_string()))
+        .map(|((id, _), problem)| (*id, problem.to_string()))
         .collect();
     assert_eq!(
         told,
@@ -140,57 +155,53 @@ fn a_bad_request_is_a_problem_and_leaves_the_others_alone() {
         change(&mut bad);
         let (routes, problems) = routes(&[bad, request(2, "/good", None)]);
         assert_eq!(routes.len(), 1);
-        assert_eq!(problems[&1].to_string(), expect);
+        assert_eq!(problems[&(1, String::new())].to_string(), expect);
     };
     let ok = || request(1, "/app", None);
     check(
         ok(),
-        |r| r.prefix = "app".into(),
+        |r| set_prefix(r, "app"),
         "prefix \"app\" must begin with /",
     );
+    check(ok(), |r| set_prefix(r, ""), "prefix \"\" must begin with /");
     check(
         ok(),
-        |r| r.prefix = String::new(),
-        "prefix \"\" must begin with /",
-    );
-    check(
-        ok(),
-        |r| r.prefix = "/a%2Fb".into(),
+        |r| set_prefix(r, "/a%2Fb"),
         "prefix \"/a%2Fb\" has '%', which a path prefix cannot have",
     );
     check(
         ok(),
-        |r| r.prefix = "/a b".into(),
+        |r| set_prefix(r, "/a b"),
         "prefix \"/a b\" has ' ', which a path prefix cannot have",
     );
     check(
         ok(),
-        |r| r.prefix = "/a;b".into(),
+        |r| set_prefix(r, "/a;b"),
         "prefix \"/a;b\" has ';', which a path prefix cannot have",
     );
     check(
         ok(),
-        |r| r.prefix = "/a/../b".into(),
+        |r| set_prefix(r, "/a/../b"),
         "prefix \"/a/../b\" must not have . or .. segments",
     );
     check(
         ok(),
-        |r| r.rewrite = Some("up".into()),
+        |r| set_rewrite(r, PathChange::Prefix("up".into())),
         "rewrite \"up\" must begin with /",
     );
     check(
         ok(),
-        |r| r.prefix = "/.well-known/istio-integrator/probe".into(),
+        |r| set_prefix(r, "/.well-known/istio-integrator/probe"),
         "prefix \"/.well-known/istio-integrator/probe\" is reserved",
     );
     check(
         ok(),
-        |r| r.backend.service = "a.b".into(),
+        |r| backend(r).service = "a.b".into(),
         "service \"a.b\" has '.', only a-z, 0-9 and - are allowed",
     );
     check(
         ok(),
-        |r| r.backend.namespace = String::new(),
+        |r| backend(r).namespace = String::new(),
         "namespace \"\" must not be empty",
     );
 }
@@ -237,12 +248,12 @@ fn only_routes_whose_every_rule_is_live_are_established() {
         request(2, "/books", None),
         request(3, "/fresh", None),
     ]);
-    let kept: Vec<u32> = established(&new, None, &live)
+    let kept: Vec<u32> = established(&new, &edge(), &live)
         .iter()
         .map(|route| route.relation)
         .collect();
     assert_eq!(kept, [2]);
-    assert!(established(&new, None, &[]).is_empty());
+    assert!(established(&new, &edge(), &[]).is_empty());
 }
 
 #[test]
@@ -277,7 +288,7 @@ fn objects_are_written_in_a_version_the_cluster_serves() {
     );
     let labels = BTreeMap::from([("istio".to_owned(), "edge".to_owned())]);
     assert_eq!(
-        gateway(&edge(), &labels, 80).to_object_as("v1")["spec"],
+        gateway(&edge(), &labels, &[]).to_object_as("v1")["spec"],
         json!({"selector": {"istio": "edge"}, "servers": [
             {"hosts": ["*"], "port": {"name": "http", "number": 80, "protocol": "HTTP"}}]})
     );
@@ -299,10 +310,10 @@ fn guarded_rules_ask_for_the_header_and_hide_it_from_the_workload() {
         let removed = rule.headers.unwrap().request.unwrap().remove;
         assert_eq!(removed, [crate::auth::GUARD_HEADER]);
     }
-    assert_eq!(established(&routes, Some("token"), &live).len(), 2);
+    assert_eq!(established(&routes, &guarded, &live).len(), 2);
     assert!(
-        established(&routes, None, &live).is_empty(),
+        established(&routes, &edge(), &live).is_empty(),
         "an unguarded rule is another rule"
     );
-    assert!(established(&routes, Some("token"), &virtual_services(&edge(), &routes)).is_empty());
+    assert!(established(&routes, &guarded, &virtual_services(&edge(), &routes)).is_empty());
 }

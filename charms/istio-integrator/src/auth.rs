@@ -1,0 +1,201 @@
+//! Who decides on requests, as related applications offer it. Pure.
+
+use std::collections::BTreeMap;
+
+use juju_charm::{ModelView, Problem, RelationView};
+use mesh::auth::{AuthMode, Authorizer, wanted};
+use relations::{ForwardAuth, IngressAuth};
+
+use crate::ingress::remote;
+use crate::observe::{ServicePort, View};
+
+/// The endpoints over which an authorizer is offered.
+pub const ENDPOINTS: [&str; 2] = ["ingress-auth", "forward-auth"];
+
+/// What an authorizer of `forward-auth`, which names none, is shown of a request.
+const SHOWN: &[&str] = &[
+    "authorization",
+    "cookie",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-prefix",
+    "x-forwarded-proto",
+    "x-forwarded-uri",
+];
+
+/// What is asked about authorization.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Auth {
+    /// Whether it is wanted.
+    pub wanted: bool,
+    /// Who decides; `None` if that is not clear.
+    pub authorizer: Option<Authorizer>,
+    /// The application that offers it.
+    pub app: Option<String>,
+    /// What routes ask for, see [`mesh::auth::GUARD_HEADER`]; `None` unless wanted.
+    pub guard: Option<String>,
+}
+
+/// An offer, not yet checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// Service that decides.
+    pub service: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its port.
+    pub port: u16,
+    /// What it is shown.
+    pub shown: Vec<String>,
+    /// Headers of its answer that tell who the user is.
+    pub identity: Vec<String>,
+}
+
+/// The offer of a relation on one of [`ENDPOINTS`].
+///
+/// # Errors
+/// What is wrong with it, or that there is none yet.
+pub fn offer(relation: &RelationView, model: &str) -> Result<Offer, Problem> {
+    let waiting = || Problem::waiting("no data yet");
+    let data = &relation.remote_app_data;
+    if relation.endpoint == *"ingress-auth" {
+        let IngressAuth {
+            service,
+            port,
+            allowed_request_headers,
+            allowed_response_headers,
+        } = IngressAuth::decode(data)
+            .map_err(|problem| Problem::blocked(problem.to_string()))?
+            .ok_or_else(waiting)?;
+        return Ok(Offer {
+            service,
+            namespace: model.to_owned(),
+            port,
+            shown: allowed_request_headers,
+            identity: allowed_response_headers,
+        });
+    }
+    let auth = ForwardAuth::decode(data)
+        .map_err(|problem| Problem::blocked(problem.to_string()))?
+        .ok_or_else(waiting)?;
+    let (scheme, host, port) = auth
+        .address()
+        .map_err(|problem| Problem::blocked(problem.to_string()))?;
+    let refuse = |why: &str| Problem::blocked(format!("decisions address {why}"));
+    if scheme != "http" {
+        return Err(refuse("must be plain HTTP"));
+    }
+    let path = auth
+        .decisions_address
+        .splitn(4, '/')
+        .nth(3)
+        .unwrap_or_default();
+    if !path.is_empty() {
+        return Err(refuse("must have no path"));
+    }
+    let mut parts = host.split('.');
+    let (service, namespace) = match (parts.next(), parts.next(), parts.next()) {
+        (Some(service), None, None) => (service, model),
+        (Some(service), Some(namespace), None | Some("svc")) => (service, namespace),
+        _ => {
+            return Err(refuse(
+                "must be a Service's, as in http://gate.lab.svc:8080",
+            ));
+        }
+    };
+    Ok(Offer {
+        service: service.to_owned(),
+        namespace: namespace.to_owned(),
+        port,
+        shown: SHOWN.iter().map(|name| (*name).to_owned()).collect(),
+        identity: auth.headers,
+    })
+}
+
+/// The relations that offer an authorizer.
+pub fn offers(view: &ModelView) -> impl Iterator<Item = &RelationView> {
+    ENDPOINTS
+        .iter()
+        .flat_map(|endpoint| view.relations_of(endpoint))
+}
+
+/// What is asked about authorization, and what is wrong with it.
+pub fn auth(view: &ModelView, cluster: &View, mode: AuthMode, problems: &mut Vec<Problem>) -> Auth {
+    let related: Vec<&RelationView> = offers(view).collect();
+    let wanted = wanted(mode, !related.is_empty(), cluster.live.guarded());
+    let mut auth = Auth {
+        wanted,
+        ..Auth::default()
+    };
+    if !wanted {
+        return auth;
+    }
+    auth.guard = Some(cluster.guard.clone());
+    let app = view.context.app.as_str();
+    let relation = match related.as_slice() {
+        [] => {
+            problems.push(
+                Problem::blocked("authorization is wanted but none is related: all is denied")
+                    .with_hint(format!("juju config {app} auth=none")),
+            );
+            return auth;
+        }
+        [one] => *one,
+        several => {
+            let names: Vec<String> = several.iter().map(|r| remote(r)).collect();
+            problems.push(Problem::blocked(format!(
+                "several applications offer authorization, all is denied: {}",
+                names.join(", ")
+            )));
+            return auth;
+        }
+    };
+    let name = remote(relation);
+    let endpoint = &relation.endpoint;
+    match authorizer(
+        relation,
+        view.context.model_name.as_str(),
+        &cluster.services,
+    ) {
+        Ok(authorizer) => {
+            for header in authorizer.unseen() {
+                problems.push(Problem::blocked(format!(
+                    "{endpoint} of {name}: it sets header {header}, so it is not shown what \
+                     clients send in it"
+                )));
+            }
+            auth.authorizer = Some(authorizer);
+        }
+        Err(problem) => problems.push(Problem::new(
+            problem.severity,
+            format!("all is denied: {endpoint} of {name}: {}", problem.message),
+        )),
+    }
+    auth.app = Some(name);
+    auth
+}
+
+fn authorizer(
+    relation: &RelationView,
+    model: &str,
+    services: &BTreeMap<(String, String), Vec<ServicePort>>,
+) -> Result<Authorizer, Problem> {
+    let Offer {
+        service,
+        namespace,
+        port,
+        shown,
+        identity,
+    } = offer(relation, model)?;
+    let authorizer = Authorizer::new(&service, &namespace, port, &shown, &identity)
+        .map_err(|error| Problem::blocked(error.to_string()))?;
+    match services.get(&(namespace.clone(), service.clone())) {
+        None => Err(Problem::waiting(format!(
+            "Service {namespace}/{service} does not exist"
+        ))),
+        Some(ports) if !ports.iter().any(|known| known.number == port) => Err(Problem::waiting(
+            format!("Service {namespace}/{service} has no port {port}"),
+        )),
+        Some(_) => Ok(authorizer),
+    }
+}

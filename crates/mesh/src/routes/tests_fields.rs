@@ -1,0 +1,339 @@
+//! Hosts, conditions, shares, rewrites and redirects.
+
+use istio_api::CustomObject as _;
+use istio_api::networking::StringMatch;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn to(service: &str, weight: u32) -> Weighted {
+    let backend = Backend {
+        service: service.to_owned(),
+        namespace: "lab".to_owned(),
+        port: 8080,
+    };
+    Weighted { backend, weight }
+}
+
+fn matched(path: PathRequest) -> MatchRequest {
+    MatchRequest {
+        path,
+        method: None,
+        headers: Vec::new(),
+    }
+}
+
+fn request(relation: u32, name: &str, path: PathRequest) -> RouteRequest {
+    RouteRequest {
+        relation,
+        name: name.to_owned(),
+        app: format!("app-{relation}"),
+        hosts: Vec::new(),
+        matches: vec![matched(path)],
+        action: ActionRequest::Forward {
+            backends: vec![to(&format!("svc-{relation}"), 1)],
+            rewrite: None,
+            host: None,
+        },
+        open: false,
+        client_protocol: false,
+    }
+}
+
+fn prefix(text: &str) -> PathRequest {
+    PathRequest::Prefix(text.to_owned())
+}
+
+fn edge() -> Edge {
+    Edge {
+        namespace: "lab".to_owned(),
+        gateway: "front".to_owned(),
+        name: "meshy-routes".to_owned(),
+        hosts: vec!["apps.example.org".to_owned()],
+        http: 80,
+        ..Edge::default()
+    }
+}
+
+fn http(edge: &Edge, requests: &[RouteRequest]) -> Vec<Value> {
+    let (routes, problems) = routes(requests);
+    assert!(problems.is_empty(), "{problems:?}");
+    let services = virtual_services(edge, &routes);
+    let rules = services.iter().flat_map(|service| {
+        service.to_object()["spec"]["http"]
+            .as_array()
+            .unwrap()
+            .clone()
+    });
+    rules.collect()
+}
+
+#[test]
+fn headers_methods_and_shares_are_written() {
+    let mut canary = request(1, "canary", prefix("/api"));
+    canary.matches[0].method = Some("GET".to_owned());
+    canary.matches[0].headers = vec![("X-Team".to_owned(), StringMatch::Exact("blue".to_owned()))];
+    canary.action = ActionRequest::Forward {
+        backends: vec![to("old", 90), to("new", 10)],
+        rewrite: Some(PathChange::Whole("/v2/".to_owned())),
+        host: Some("inner.example.org".to_owned()),
+    };
+    let destination = |service: &str, weight: u32| {
+        json!({"weight": weight, "destination": {
+        "host": format!("{service}.lab.svc.cluster.local"), "port": {"number": 8080}}})
+    };
+    let condition = |uri: Value| json!({"uri": uri, "method": {"exact": "GET"}, "headers": {"x-team": {"exact": "blue"}}});
+    assert_eq!(
+        http(&edge(), &[canary]),
+        [json!({
+            "match": [condition(json!({"exact": "/api"})), condition(json!({"prefix": "/api/"}))],
+            "rewrite": {"authority": "inner.example.org", "uriRegexRewrite": {"match": "/.*", "rewrite": "/v2/"}},
+            "route": [destination("old", 90), destination("new", 10)],
+        })]
+    );
+}
+
+#[test]
+fn a_redirect_leads_to_no_backend() {
+    let mut moved = request(1, "", PathRequest::Exact("/old".to_owned()));
+    moved.action = ActionRequest::Redirect {
+        scheme: Some("https".to_owned()),
+        host: None,
+        path: Some(PathChange::Whole("/new".to_owned())),
+        port: None,
+        code: 302,
+    };
+    assert_eq!(
+        http(&edge(), &[moved]),
+        [json!({"match": [{"uri": {"exact": "/old"}}],
+            "redirect": {"scheme": "https", "uri": "/new", "redirectCode": 302}})]
+    );
+}
+
+#[test]
+fn each_host_has_an_object_and_the_gateways_own_is_one_with_the_default() {
+    let mut own = request(1, "", prefix("/"));
+    own.hosts = vec![
+        "Books.example.org".to_owned(),
+        "apps.example.org".to_owned(),
+    ];
+    let (routes, _) = routes(&[own, request(2, "", prefix("/x"))]);
+    let services = virtual_services(&edge(), &routes);
+    let hosts: Vec<_> = services
+        .iter()
+        .map(|s| (s.spec.hosts.clone(), s.spec.http.len()))
+        .collect();
+    assert_eq!(
+        hosts,
+        [
+            (vec!["apps.example.org".to_owned()], 2),
+            (vec!["books.example.org".to_owned()], 1),
+        ]
+    );
+    assert_eq!(
+        super::hosts(&edge(), &routes),
+        ["apps.example.org", "books.example.org"]
+    );
+    assert_eq!(established(&routes, &edge(), &services).len(), 2);
+    assert_eq!(established(&routes, &edge(), &services[..1]).len(), 1);
+}
+
+#[test]
+fn the_more_special_condition_is_asked_first_whoever_asks() {
+    let mut method = request(5, "", prefix("/app"));
+    method.matches[0].method = Some("POST".to_owned());
+    let mut header = request(6, "", prefix("/app"));
+    header.matches[0].headers = vec![("x".to_owned(), StringMatch::Exact("1".to_owned()))];
+    let requests = [
+        request(1, "", prefix("/")),
+        request(2, "", prefix("/app")),
+        request(3, "", PathRequest::Regex("/app/v[0-9]+".to_owned())),
+        request(4, "", PathRequest::Exact("/app".to_owned())),
+        method,
+        header,
+        request(7, "", prefix("/app/v1/deep")),
+    ];
+    let order: Vec<String> = http(&edge(), &requests)
+        .iter()
+        .map(|rule| rule["route"][0]["destination"]["host"].as_str().unwrap()[4..5].to_owned())
+        .collect();
+    assert_eq!(order, ["4", "7", "3", "5", "6", "2", "1"]);
+}
+
+#[test]
+fn the_same_requests_of_the_same_host_are_one_claim_and_others_are_not() {
+    let mut other_host = request(2, "", prefix("/app"));
+    other_host.hosts = vec!["b.example.org".to_owned()];
+    let mut same_host = request(3, "api", prefix("/app/"));
+    same_host.hosts = vec!["a.example.org".to_owned(), "b.example.org".to_owned()];
+    let mut other_method = request(4, "", prefix("/app"));
+    other_method.matches[0].method = Some("GET".to_owned());
+    let (routes, problems) = routes(&[
+        request(1, "", prefix("/app")),
+        other_host,
+        same_host,
+        other_method,
+    ]);
+    let served: Vec<u32> = routes.iter().map(|route| route.relation).collect();
+    assert_eq!(served, [1, 2, 4]);
+    let told = problems[&(3, "api".to_owned())].to_string();
+    assert_eq!(told, "prefix /app of b.example.org is taken by app-2");
+}
+
+#[test]
+fn what_could_spoil_the_shared_object_is_refused() {
+    let check = |change: fn(&mut RouteRequest), expect: &str| {
+        let mut bad = request(1, "", prefix("/app"));
+        change(&mut bad);
+        let (routes, problems) = routes(&[bad, request(2, "", prefix("/good"))]);
+        assert_eq!(routes.len(), 1, "{expect}");
+        assert_eq!(problems[&(1, String::new())].to_string(), expect);
+    };
+    check(
+        |r| r.hosts = vec!["a b".into()],
+        "hostname \"a b\" is no host name",
+    );
+    check(
+        |r| r.hosts = vec!["*".into()],
+        "hostname \"*\" is no host name",
+    );
+    check(
+        |r| r.hosts = vec!["10.1.2.3".into()],
+        "hostname \"10.1.2.3\" is no host name",
+    );
+    check(|r| r.matches.clear(), "matches \"\" must not be empty");
+    check(
+        |r| r.matches[0].method = Some("get".into()),
+        "method \"get\" is none",
+    );
+    check(
+        |r| {
+            r.matches[0].headers = vec![(
+                "X-Istio_Integrator-Guard".into(),
+                StringMatch::Exact("a".into()),
+            )]
+        },
+        "header \"X-Istio_Integrator-Guard\" cannot be matched",
+    );
+    check(
+        |r| r.matches[0].headers = vec![("x".into(), StringMatch::Regex("(".into()))],
+        "expression \"(\" is no regular expression",
+    );
+    check(
+        |r| r.matches[0].path = PathRequest::Regex("/.*".into()),
+        "expression \"/.*\" must begin with / and a letter or digit",
+    );
+    check(
+        |r| r.matches[0].path = PathRequest::Exact("/.well-known/istio-integrator/probe".into()),
+        "path \"/.well-known/istio-integrator/probe\" is reserved",
+    );
+    let none = |r: &mut RouteRequest| {
+        r.action = ActionRequest::Forward {
+            backends: vec![],
+            rewrite: None,
+            host: None,
+        }
+    };
+    check(none, "backends \"\" must not be empty");
+    let zero = |r: &mut RouteRequest| {
+        r.action = ActionRequest::Forward {
+            backends: vec![to("a", 0)],
+            rewrite: None,
+            host: None,
+        }
+    };
+    check(zero, "weight \"0\" must not be that of all backends");
+    let code = |r: &mut RouteRequest| {
+        r.action = ActionRequest::Redirect {
+            scheme: None,
+            host: None,
+            path: None,
+            port: None,
+            code: 200,
+        };
+    };
+    check(code, "statusCode \"200\" is no redirect");
+}
+
+#[test]
+fn with_tls_plain_http_is_redirected_and_only_tls_is_routed() {
+    let tls = Tls {
+        port: 443,
+        credential: "cert".to_owned(),
+        redirect: true,
+    };
+    let secure = Edge {
+        tls: Some(tls),
+        ..edge()
+    };
+    let mut named = request(1, "", prefix("/app"));
+    named.hosts = vec!["b.example.org".to_owned()];
+    let requests = [named, request(2, "", prefix("/"))];
+    let rules = http(&secure, &requests);
+    let routed = rules.iter().filter(|rule| rule.get("route").is_some());
+    for condition in routed.flat_map(|rule| rule["match"].as_array().unwrap()) {
+        assert_eq!(condition["port"], 443);
+    }
+    let redirects: Vec<&Value> = rules
+        .iter()
+        .filter(|rule| rule.get("redirect").is_some())
+        .collect();
+    let expect = json!({"match": [{"port": 80, "uri": {"prefix": "/"}}],
+        "redirect": {"scheme": "https", "redirectCode": 301}});
+    assert_eq!(redirects, [&expect, &expect], "one for each host");
+    let (routes, _) = routes(&requests);
+    let servers = gateway(&secure, &std::collections::BTreeMap::new(), &routes).to_object()["spec"]
+        ["servers"]
+        .clone();
+    assert_eq!(servers[0]["hosts"], json!(["*"]));
+    assert_eq!(
+        servers[1],
+        json!({
+            "hosts": ["apps.example.org", "b.example.org"],
+            "port": {"name": "https", "number": 443, "protocol": "HTTPS"},
+            "tls": {"mode": "SIMPLE", "credentialName": "cert", "minProtocolVersion": "TLSV1_2"},
+        })
+    );
+}
+
+#[test]
+fn open_routes_carry_a_name_that_only_the_filter_knows_and_the_guard() {
+    let mut open = request(1, "", prefix("/status"));
+    open.open = true;
+    let guarded = Edge {
+        guard: Some("token".to_owned()),
+        ..edge()
+    };
+    let rules = http(&guarded, &[open, request(2, "", prefix("/app"))]);
+    let name = crate::auth::open_route_name("token");
+    assert_eq!(
+        (rules[0]["name"].as_str(), rules[1].get("name")),
+        (Some(name.as_str()), None)
+    );
+    assert_ne!(name, crate::auth::open_route_name("other"));
+    assert_eq!(
+        rules[0]["match"][0]["headers"][crate::auth::GUARD_HEADER]["exact"],
+        "token"
+    );
+}
+
+#[test]
+fn backends_that_want_their_clients_protocol_get_a_rule_each() {
+    let mut grpc = request(1, "a", prefix("/svc.Books"));
+    grpc.client_protocol = true;
+    let mut twin = grpc.clone();
+    twin.name = "b".to_owned();
+    twin.matches[0].path = prefix("/svc.Shelves");
+    let (routes, _) = routes(&[grpc, twin, request(2, "", prefix("/"))]);
+    let rules = client_protocol_rules(&edge(), &routes);
+    assert_eq!(rules.len(), 1);
+    let object = rules[0].to_object();
+    assert_eq!(object["metadata"]["namespace"], "lab");
+    assert_eq!(
+        object["spec"],
+        json!({
+            "host": "svc-1.lab.svc.cluster.local",
+            "trafficPolicy": {"connectionPool": {"http": {"useClientProtocol": true}}},
+        })
+    );
+}
