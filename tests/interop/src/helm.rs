@@ -1,6 +1,8 @@
 //! The judge of `helm-chart`: real Helm 4 on the same charts, and the comparison of the two.
 
 pub mod cases;
+mod documents;
+mod judge;
 
 use anyhow::{Context, Result, bail};
 use helm_chart::{ArchiveLimits, Capabilities, Chart, FileTree, Release, RenderOptions};
@@ -8,6 +10,10 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+
+pub use documents::Documents;
+pub use judge::{Answered, Batch, Judge, Reply};
 
 /// Version of Kubernetes both sides claim.
 pub const KUBE_VERSION: &str = "v1.36.3";
@@ -67,7 +73,7 @@ pub struct Payload {
 }
 
 /// What a renderer said: objects in a canonical order, or why not.
-pub type Answer = Result<Vec<Value>, String>;
+pub type Answer = Result<Vec<Arc<Value>>, String>;
 
 impl Payload {
     /// Reads a payload archive, and unpacks it under `scratch` for Helm.
@@ -132,7 +138,8 @@ pub fn ours(chart: &Chart, case: &Case) -> Answer {
     let rendered = chart
         .render(&case.values, &options)
         .map_err(|e| describe(&e))?;
-    Ok(canonical(rendered.objects().map_err(|e| describe(&e))?))
+    let objects = rendered.objects().map_err(|e| describe(&e))?;
+    Ok(canonical(objects.into_iter().map(Arc::new).collect()))
 }
 
 fn describe(error: &dyn std::error::Error) -> String {
@@ -144,41 +151,6 @@ fn describe(error: &dyn std::error::Error) -> String {
         source = error.source();
     }
     text
-}
-
-/// Helm's answer.
-pub fn helms(helm: &Path, chart_dir: &Path, case: &Case, scratch: &Path) -> Result<Answer> {
-    let values = scratch.join(format!("values-{:?}.json", std::thread::current().id()));
-    std::fs::write(&values, serde_json::to_vec(&case.values)?)?;
-    let mut command = command(helm);
-    command
-        .args(["template", RELEASE])
-        .arg(chart_dir)
-        .args([
-            "--namespace",
-            &case.namespace,
-            "--kube-version",
-            &case.kube_version,
-        ])
-        .arg("--values")
-        .arg(&values);
-    if case.skip_schema {
-        command.arg("--skip-schema-validation");
-    }
-    if case.is_upgrade {
-        command.arg("--is-upgrade");
-    }
-    let output = command.output().context("running helm")?;
-    if !output.status.success() {
-        return Ok(Err(String::from_utf8_lossy(&output.stderr)
-            .trim()
-            .to_owned()));
-    }
-    let text =
-        String::from_utf8(output.stdout).context("helm wrote something that is not utf-8")?;
-    let objects =
-        yaml::parse_all_with(&text, yaml::Duplicates::LastWins).context("reading helm's output")?;
-    Ok(Ok(canonical(objects)))
 }
 
 /// A command with an empty environment but for what a program cannot do without.
@@ -210,9 +182,16 @@ pub fn identity(object: &Value) -> String {
     )
 }
 
-fn canonical(mut objects: Vec<Value>) -> Vec<Value> {
-    objects.sort_by_cached_key(|object| (identity(object), object.to_string()));
-    objects
+/// Objects by identity, and by content where two share one.
+fn canonical(objects: Vec<Arc<Value>>) -> Vec<Arc<Value>> {
+    let mut groups: BTreeMap<String, Vec<Arc<Value>>> = BTreeMap::new();
+    for object in objects {
+        groups.entry(identity(&object)).or_default().push(object);
+    }
+    for group in groups.values_mut().filter(|group| group.len() > 1) {
+        group.sort_by_cached_key(ToString::to_string);
+    }
+    groups.into_values().flatten().collect()
 }
 
 /// What differs between two answers; empty if nothing does.
@@ -228,13 +207,14 @@ pub fn differences(ours: &Answer, helms: &Answer) -> Vec<String> {
         },
         (Ok(_), Err(helm)) => vec![format!("helm refuses, we do not: {helm}")],
         (Err(ours), Ok(_)) => vec![format!("we refuse, helm does not: {ours}")],
+        (Ok(ours), Ok(helms)) if ours == helms => Vec::new(),
         (Ok(ours), Ok(helms)) => {
-            let group = |objects: &[Value]| {
+            let group = |objects: &[Arc<Value>]| {
                 let mut map: BTreeMap<String, Vec<Value>> = BTreeMap::new();
                 for object in objects {
                     map.entry(identity(object))
                         .or_default()
-                        .push(object.clone());
+                        .push(Value::clone(object));
                 }
                 map
             };

@@ -2,4 +2,5 @@
 
 pub mod charm_files;
 pub mod helm;
+pub mod pairs;
 pub mod venv;

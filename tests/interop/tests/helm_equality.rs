@@ -1,9 +1,11 @@
 //! Our renderer against real Helm 4: every chart of five Istio releases, object by object.
 
-use anyhow::{Context, Result};
-use interop::helm::{self, CHARTS, Case, Payload, cases};
-use std::path::{Path, PathBuf};
-use testbed::Artifact;
+use anyhow::Result;
+use helm_chart::Chart;
+use interop::helm::{self, Answered, CHARTS, Case, Documents, Judge, Payload, cases};
+use interop::pairs::in_pairs;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 /// Releases whose every default is varied one by one.
 const ONE_BY_ONE: [&str; 2] = ["1.31.0", "1.24.0"];
@@ -29,31 +31,82 @@ fn cases_of(payload: &Payload, chart: &str, defaults: &serde_json::Value) -> Vec
     all
 }
 
+/// Cases that one process of Helm answers.
+const BATCH: usize = 100;
+
 #[derive(Default)]
 struct Tally {
     compared: usize,
     objects: usize,
     refused: usize,
+    proven: usize,
     different: Vec<String>,
 }
 
-fn check(chart: &str) -> Result<()> {
+impl Tally {
+    fn add(&mut self, other: Self) {
+        let Self {
+            compared,
+            objects,
+            refused,
+            proven,
+            different,
+        } = other;
+        self.compared += compared;
+        self.objects += objects;
+        self.refused += refused;
+        self.proven += proven;
+        self.different.extend(different);
+    }
+}
+
+/// A chart of a release, with what is asked about it.
+struct Subject {
+    label: String,
+    chart: Chart,
+    dir: PathBuf,
+    cases: Vec<Case>,
+}
+
+fn check(name: &str) -> Result<()> {
     let scratch = tempfile::tempdir()?;
-    let built = testbed::build::need(&[Artifact::Helm], &mut |_| {})?;
-    let helm = built.path(Artifact::Helm)?;
-    let mut tally = Tally::default();
+    let judge = Judge::build()?;
+    let mut subjects = Vec::new();
     for istio in testbed::ALL {
         let payload = Payload::open(&istio.payload()?, istio.version, scratch.path())?;
-        compare_chart(&payload, chart, helm, scratch.path(), &mut tally)?;
+        let chart = payload.chart(name)?;
+        subjects.push(Subject {
+            label: format!("{} {name}", payload.version),
+            cases: cases_of(&payload, name, &chart.default_values()),
+            dir: payload.chart_dir(name),
+            chart,
+        });
+    }
+    let batches: Vec<(&Subject, &[Case])> = subjects
+        .iter()
+        .flat_map(|subject| {
+            subject
+                .cases
+                .chunks(BATCH)
+                .map(move |cases| (subject, cases))
+        })
+        .collect();
+    let parts = in_pairs(&batches, |(subject, cases)| compare(subject, cases, &judge))?;
+    let mut tally = Tally::default();
+    for part in parts {
+        tally.add(part);
     }
     testbed::tell(&format!(
-        "{chart}: {} comparisons with helm, {} objects equal, {} refused by both, {} differences",
+        "{name}: {} comparisons with helm, {} objects equal, {} refused by both, {} differences; \
+         {} answers proven to be the command's",
         tally.compared,
         tally.objects,
         tally.refused,
-        tally.different.len()
+        tally.different.len(),
+        tally.proven
     ));
     assert!(tally.objects > 0);
+    assert!(tally.proven >= subjects.len());
     assert!(tally.different.is_empty(), "{}", tally.different.join("\n"));
     Ok(())
 }
@@ -108,29 +161,42 @@ fn ztunnel_renders_to_helms_objects() -> Result<()> {
     check("ztunnel")
 }
 
-fn compare_chart(
-    payload: &Payload,
-    chart: &str,
-    helm: &Path,
-    scratch: &Path,
-    tally: &mut Tally,
-) -> Result<()> {
-    let loaded = payload.chart(chart)?;
-    let dir: PathBuf = payload.chart_dir(chart);
-    let cases = cases_of(payload, chart, &loaded.default_values());
-    for case in &cases {
-        let ours = helm::ours(&loaded, case);
-        let helms = helm::helms(helm, &dir, case, scratch).context("asking helm")?;
+/// Compares our answers with those of Helm's code. That its first answer, and the first of each kind of complaint, are the command's own is
+/// proven on the way.
+fn compare(subject: &Subject, cases: &[Case], judge: &Judge) -> Result<Tally> {
+    let scratch = tempfile::tempdir()?;
+    let mut tally = Tally::default();
+    let mut documents = Documents::default();
+    let mut complaints = BTreeSet::new();
+    let mut batch = judge.ask(&subject.dir, helm::RELEASE, cases, scratch.path())?;
+    while let Some(answered) = batch.next_answer()? {
+        let Answered {
+            case,
+            arguments,
+            reply,
+        } = answered;
+        let label = |d: String| format!("{} [{}]: {d}", subject.label, case.name);
+        let is_new = reply.failed && complaints.insert(reply.kind());
+        if tally.compared == 0 || is_new {
+            let command = judge.command(&arguments)?;
+            assert!(
+                reply.is_as(&command),
+                "{}",
+                label(format!("helm says {command:?}, its code {reply:?}"))
+            );
+            tally.proven += 1;
+        }
+        let helms = reply.answer(&mut documents)?;
+        let ours = helm::ours(&subject.chart, case);
         tally.compared += 1;
         match &helms {
             Ok(objects) => tally.objects += objects.len(),
             Err(_) => tally.refused += 1,
         }
         let found = helm::differences(&ours, &helms);
-        let label = |d: String| format!("{} {chart} [{}]: {d}", payload.version, case.name);
         tally.different.extend(found.into_iter().map(label));
     }
-    Ok(())
+    Ok(tally)
 }
 
 /// How long a render takes, beside the programs that do the same.

@@ -15,6 +15,8 @@ pub enum Artifact {
     Etcd,
     /// Helm, the judge of our chart rendering.
     Helm,
+    /// Helm's own code, answering many questions in one process.
+    HelmJudge,
     /// Kubernetes API server.
     KubeApiserver,
     /// Kubernetes controller manager.
@@ -55,6 +57,7 @@ impl Artifact {
         let mut all = vec![
             Self::Etcd,
             Self::Helm,
+            Self::HelmJudge,
             Self::KubeApiserver,
             Self::KubeControllerManager,
             Self::KubeScheduler,
@@ -90,6 +93,7 @@ impl Artifact {
             Self::Payload(_) => "payload",
             Self::Etcd => "etcd",
             Self::Helm => "helm",
+            Self::HelmJudge => "helm-judge",
             Self::KubeApiserver => "kube-apiserver",
             Self::KubeControllerManager => "kube-controller-manager",
             Self::KubeScheduler => "kube-scheduler",
@@ -113,6 +117,7 @@ impl Artifact {
             Self::Payload(_) => 3,
             Self::Etcd => 45,
             Self::Helm => 130,
+            Self::HelmJudge => 2,
             Self::KubeApiserver => 300,
             Self::KubeControllerManager => 90,
             Self::KubeScheduler => 10,
@@ -140,6 +145,7 @@ impl Artifact {
                 format!("{package}.gitTreeState=clean"),
             ]
         };
+        let helm = || vec![format!("helm.sh/helm/v4/internal/version.version={HELM}")];
         let recipe = |module, package, stamps| Recipe {
             module,
             module_file: None,
@@ -149,11 +155,8 @@ impl Artifact {
         Some(match self {
             Self::Envoy => return None,
             Self::Etcd => recipe("etcd", "go.etcd.io/etcd/server/v3", Vec::new()),
-            Self::Helm => recipe(
-                "helm",
-                "helm.sh/helm/v4/cmd/helm",
-                vec![format!("helm.sh/helm/v4/internal/version.version={HELM}")],
-            ),
+            Self::Helm => recipe("helm", "helm.sh/helm/v4/cmd/helm", helm()),
+            Self::HelmJudge => recipe("helm", "./judge", helm()),
             Self::KubeApiserver => recipe(
                 "kubernetes",
                 "k8s.io/kubernetes/cmd/kube-apiserver",
