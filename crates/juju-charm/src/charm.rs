@@ -1,6 +1,6 @@
 //! A charm author's whole contract.
 
-use juju_hooks::SecretId;
+use juju_hooks::{Event, SecretId};
 
 use crate::action::ActionOutcome;
 use crate::outcome::Outcome;
@@ -140,6 +140,13 @@ pub trait Charm {
     type Fx: Effects;
     /// What validation makes of the inputs.
     type Validated;
+
+    /// Whether [`ModelView::planned_units`] is needed in a hook; it costs a hook tool. Always read
+    /// in `remove`.
+    fn wants_planned_units(event: &Event) -> bool {
+        let _ = event;
+        true
+    }
 
     /// Secrets to read besides those in config options: ids found in remote data.
     fn secrets(view: &ModelView) -> Vec<SecretId> {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use juju_hooks::{Databag, HookTools, RelationId, RelationKey, Scope, ToolError};
+use juju_hooks::{Databag, HookTools, RelationId, RelationKey, Scope, Shown, ToolError};
 
 use crate::outcome::Outcome;
 use crate::view::ModelView;
@@ -46,13 +46,13 @@ pub(crate) fn commit(
         writes.push((key, Scope::App, app));
     }
     writes.retain(|(_, scope, data)| !data.is_empty() && (*scope == Scope::Unit || view.leader));
-    let app_status = outcome.app_status.as_ref().filter(|_| view.leader);
-    let wants_app = app_status.is_some() || writes.iter().any(|(_, scope, _)| *scope == Scope::App);
+    let writes_app = writes.iter().any(|(_, scope, _)| *scope == Scope::App);
     // Leadership may have ended since it was read: applying can take longer than its 30 s.
-    let leads = wants_app && tools.is_leader()?;
-    if wants_app && !leads {
-        tracing::warn!("no longer the leader: application data and status are the new leader's");
-    }
+    let leads = if writes_app {
+        tools.is_leader()?
+    } else {
+        view.leader
+    };
 
     for (relation, scope, data) in &writes {
         if *scope == Scope::Unit || leads {
@@ -68,18 +68,28 @@ pub(crate) fn commit(
             .try_for_each(|port| tools.close_port(*port, &[]))?;
     }
 
-    if let Some(version) = outcome
-        .workload_version
-        .as_deref()
-        .filter(|version| !version.is_empty())
-    {
-        tools.application_version_set(version)?;
+    let version = outcome.workload_version.as_deref();
+    let shown = tools.show(&Shown {
+        version: version.filter(|version| !version.is_empty()),
+        app: outcome.app_status.as_ref().filter(|_| leads),
+        unit: Some(&outcome.unit_status),
+    });
+    shown.version?;
+    match shown.app {
+        // Without application data nobody asked again; Juju itself says so at the latest here.
+        Err(error) if error.is_access() => deposed(),
+        told => {
+            told?;
+            if view.leader && !leads {
+                deposed();
+            }
+        }
     }
-    if let Some(status) = app_status.filter(|_| leads) {
-        tools.status_set(Scope::App, status)?;
-    }
-    tools.status_set(Scope::Unit, &outcome.unit_status)?;
-    Ok(())
+    Ok(shown.unit?)
+}
+
+fn deposed() {
+    tracing::warn!("no longer the leader: application data and status are the new leader's");
 }
 
 /// The keys whose value differs. Deleting what is absent is no change.

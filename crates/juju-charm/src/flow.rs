@@ -94,8 +94,10 @@ async fn steps<C: Charm, F: EffectsFor<C>>(
     }
     let in_action = matches!(context.event, Event::Action(_));
     let budget = Budget::new(host.deadline, in_action);
-    let mut view =
-        ModelView::load(context, metadata, host.tools, host.clock).map_err(HookError::Load)?;
+    // The last hook has to know that it is the last.
+    let goal = context.event == Event::Remove || C::wants_planned_units(&context.event);
+    let mut view = ModelView::load(context, metadata, host.tools, host.clock, goal)
+        .map_err(HookError::Load)?;
     view.load_secrets(C::secrets(&view), host.tools);
 
     let fx = match settled("connect", connect(&view.context))? {

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use juju_hooks::{
-    Bag, Context, Databag, EndpointName, Event, HookTools, RelationEvent, RelationKey,
-    RelationKind, Result, SecretId, SecretRef, SecretRevision,
+    Bag, Context, Databag, EndpointName, Event, HookTools, RelationEvent, RelationId, RelationKey,
+    RelationKind, Result, SecretId, SecretRef, SecretRevision, UnitName,
 };
 
 use crate::clock::Clock;
@@ -14,6 +14,9 @@ use crate::view::{ActionCall, Config, ModelView, RelationView};
 impl ModelView {
     /// Reads the model. Secrets named by config options are read too.
     ///
+    /// Without `goal` the planned units are not asked for and count as one. Questions that do not
+    /// need each other's answers are put together.
+    ///
     /// Remote data Juju no longer gives out counts as empty; a relation that vanishes while it is
     /// read is left out; everything else that fails is an error.
     pub fn load(
@@ -21,22 +24,23 @@ impl ModelView {
         metadata: &Metadata,
         tools: &dyn HookTools,
         clock: &dyn Clock,
+        goal: bool,
     ) -> Result<Self> {
         let now = clock.now();
-        let config = Config::new(tools.config_get()?);
-        let leader = tools.is_leader()?;
-        let planned_units = tools.goal_state()?.planned_units();
-        let mut relations = Vec::new();
-        for (name, endpoint) in &metadata.endpoints {
-            let reader = Reader {
-                context: &context,
-                tools,
-                name,
-                endpoint,
-                leader,
-            };
-            relations.extend(reader.relations()?);
-        }
+        let endpoints: Vec<&EndpointName> = metadata.endpoints.keys().collect();
+        let opening = tools.opening(&endpoints, goal);
+        let config = Config::new(opening.config?);
+        let leader = opening.leader?;
+        let planned_units = match opening.goal {
+            Some(goal) => goal?.planned_units(),
+            None => 1,
+        };
+        let reader = Reader {
+            context: &context,
+            tools,
+            leader,
+        };
+        let relations = reader.relations(metadata, opening.relations)?;
         let mut resources = BTreeMap::new();
         for (name, kind) in &metadata.resources {
             if *kind == ResourceKind::File {
@@ -91,82 +95,165 @@ impl ModelView {
 struct Reader<'a> {
     context: &'a Context,
     tools: &'a dyn HookTools,
-    name: &'a EndpointName,
-    endpoint: &'a Endpoint,
     leader: bool,
 }
 
+/// A relation while it is read.
+struct Draft {
+    key: RelationKey,
+    view: RelationView,
+    peers: bool,
+    units: Vec<UnitName>,
+}
+
+/// Where a databag goes.
+enum Place {
+    LocalApp,
+    LocalUnit,
+    RemoteApp,
+    RemoteUnit(UnitName),
+}
+
 impl Reader<'_> {
-    fn relations(&self) -> Result<Vec<RelationView>> {
-        let event = self
-            .context
-            .event
-            .relation()
-            .filter(|event| event.endpoint == *self.name);
-        let listed = self.tools.relation_ids(self.name)?;
-        // Some agents leave the relation being broken out of the list, some do not.
-        let ids: BTreeSet<_> = listed
-            .into_iter()
-            .chain(event.map(|event| event.id))
-            .collect();
-        let mut relations = Vec::new();
-        for id in ids {
-            let event = event.filter(|event| event.id == id);
-            match self.relation(&id.on(self.name), event) {
-                Ok(relation) => relations.push(relation),
-                Err(error) if error.is_not_found() => {
-                    tracing::debug!("relation {}:{id} is gone: {error}", self.name);
-                }
-                Err(error) => return Err(error),
-            }
+    /// All relations, by endpoint and number; those that vanish meanwhile are left out.
+    fn relations(
+        &self,
+        metadata: &Metadata,
+        listed: Vec<Result<Vec<RelationId>>>,
+    ) -> Result<Vec<RelationView>> {
+        let mut drafts = Vec::new();
+        for ((name, endpoint), ids) in metadata.endpoints.iter().zip(listed) {
+            let event = self.event().filter(|event| event.endpoint == *name);
+            // Some agents leave the relation being broken out of the list, some do not.
+            let ids: BTreeSet<_> = ids?
+                .into_iter()
+                .chain(event.map(|event| event.id))
+                .collect();
+            drafts.extend(ids.into_iter().map(|id| self.draft(id.on(name), endpoint)));
         }
-        Ok(relations)
+        let drafts = self.with_members(drafts)?;
+        self.with_data(drafts)
     }
 
-    fn relation(&self, key: &RelationKey, event: Option<&RelationEvent>) -> Result<RelationView> {
-        let (tools, context) = (self.tools, self.context);
-        let peers = self.endpoint.role == Role::Peers;
-        let broken = event.is_some_and(|event| event.kind == RelationKind::Broken);
-        let mut view = RelationView::new(key.endpoint.clone(), &self.endpoint.interface, key.id);
-        view.broken = broken;
-        let units = if broken {
-            gone_as_empty(tools.relation_list(key))?
-        } else {
-            tools.relation_list(key)?
-        };
+    fn event(&self) -> Option<&RelationEvent> {
+        self.context.event.relation()
+    }
+
+    fn draft(&self, key: RelationKey, endpoint: &Endpoint) -> Draft {
+        let event = self.event().filter(|event| event.key() == key);
+        let mut view = RelationView::new(key.endpoint.clone(), &endpoint.interface, key.id);
+        view.broken = event.is_some_and(|event| event.kind == RelationKind::Broken);
         // The hook's own word on the remote application holds for its own relation only.
-        view.remote_app = match event.and_then(|event| event.remote_app.clone()) {
-            Some(app) => Some(app),
-            None if peers => Some(context.app.clone()),
-            None => match units.first() {
-                Some(unit) => Some(unit.app().clone()),
-                None => gone_as_empty(tools.relation_app(key))?,
-            },
-        };
-        for unit in units {
-            let data = gone_as_empty(tools.relation_get(key, &Bag::Unit(unit.clone())))?;
-            view.remote_units.insert(unit, data);
+        view.remote_app = event.and_then(|event| event.remote_app.clone());
+        Draft {
+            key,
+            view,
+            peers: endpoint.role == Role::Peers,
+            units: Vec::new(),
         }
-        let own_app = |readable: bool| -> Result<Databag> {
-            if readable {
-                gone_as_empty(tools.relation_get(key, &Bag::App(context.app.clone())))
+    }
+
+    fn with_members(&self, drafts: Vec<Draft>) -> Result<Vec<Draft>> {
+        let keys: Vec<&RelationKey> = drafts.iter().map(|draft| &draft.key).collect();
+        let lists = self.tools.relation_lists(&keys);
+        let mut known = Vec::with_capacity(drafts.len());
+        for (mut draft, units) in drafts.into_iter().zip(lists) {
+            let units = if draft.view.broken {
+                gone_as_empty(units)
             } else {
-                Ok(Databag::new())
+                units
+            };
+            let Some(units) = there(&draft.key, units)? else {
+                continue;
+            };
+            draft.units = units;
+            if draft.view.remote_app.is_none() {
+                draft.view.remote_app = if draft.peers {
+                    Some(self.context.app.clone())
+                } else if let Some(unit) = draft.units.first() {
+                    Some(unit.app().clone())
+                } else {
+                    gone_as_empty(self.tools.relation_app(&draft.key))?
+                };
             }
-        };
-        view.local_app_data = own_app(self.leader || peers)?;
-        view.remote_app_data = match &view.remote_app {
-            _ if peers => view.local_app_data.clone(),
-            Some(app) => gone_as_empty(tools.relation_get(key, &Bag::App(app.clone())))?,
-            None => Databag::new(),
-        };
-        let own_unit = tools.relation_get(key, &Bag::Unit(context.unit.clone()));
-        view.local_unit_data = if broken {
-            gone_as_empty(own_unit)?
-        } else {
-            own_unit?
-        };
-        Ok(view)
+            known.push(draft);
+        }
+        Ok(known)
+    }
+
+    fn with_data(&self, drafts: Vec<Draft>) -> Result<Vec<RelationView>> {
+        let places: Vec<Vec<(Place, Bag)>> = drafts.iter().map(|d| self.places(d)).collect();
+        let wanted: Vec<(&RelationKey, Bag)> = drafts
+            .iter()
+            .zip(&places)
+            .flat_map(|(draft, bags)| bags.iter().map(|(_, bag)| (&draft.key, bag.clone())))
+            .collect();
+        let mut answers = self.tools.relation_gets(&wanted).into_iter();
+        drop(wanted);
+        let mut views = Vec::with_capacity(drafts.len());
+        for (draft, places) in drafts.into_iter().zip(places) {
+            let answers: Vec<_> = answers.by_ref().take(places.len()).collect();
+            let key = draft.key.clone();
+            let filled = filled(
+                draft,
+                places.into_iter().map(|(place, _)| place).zip(answers),
+            );
+            views.extend(there(&key, filled)?);
+        }
+        Ok(views)
+    }
+
+    /// The databags this unit may read.
+    fn places(&self, draft: &Draft) -> Vec<(Place, Bag)> {
+        let mut places: Vec<(Place, Bag)> = draft
+            .units
+            .iter()
+            .map(|unit| (Place::RemoteUnit(unit.clone()), Bag::Unit(unit.clone())))
+            .collect();
+        if self.leader || draft.peers {
+            places.push((Place::LocalApp, Bag::App(self.context.app.clone())));
+        }
+        if let Some(app) = draft.view.remote_app.clone().filter(|_| !draft.peers) {
+            places.push((Place::RemoteApp, Bag::App(app)));
+        }
+        places.push((Place::LocalUnit, Bag::Unit(self.context.unit.clone())));
+        places
+    }
+}
+
+fn filled(
+    draft: Draft,
+    answers: impl Iterator<Item = (Place, Result<Databag>)>,
+) -> Result<RelationView> {
+    let Draft {
+        mut view, peers, ..
+    } = draft;
+    for (place, answer) in answers {
+        match place {
+            Place::LocalUnit if !view.broken => view.local_unit_data = answer?,
+            Place::LocalUnit => view.local_unit_data = gone_as_empty(answer)?,
+            Place::LocalApp => view.local_app_data = gone_as_empty(answer)?,
+            Place::RemoteApp => view.remote_app_data = gone_as_empty(answer)?,
+            Place::RemoteUnit(unit) => {
+                view.remote_units.insert(unit, gone_as_empty(answer)?);
+            }
+        }
+    }
+    if peers {
+        view.remote_app_data = view.local_app_data.clone();
+    }
+    Ok(view)
+}
+
+/// `None` if the relation is gone.
+fn there<T>(key: &RelationKey, answer: Result<T>) -> Result<Option<T>> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.is_not_found() => {
+            tracing::debug!("relation {key} is gone: {error}");
+            Ok(None)
+        }
+        Err(error) => Err(error),
     }
 }
 

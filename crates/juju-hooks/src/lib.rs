@@ -47,5 +47,7 @@ pub use crate::secret::{
 };
 pub use crate::status::{ReportedStatus, Status, StatusMessage};
 pub use crate::storage::{StorageForm, StorageId, StorageInfo};
-pub use crate::tools::{Bag, GoalState, GoalUnit, HookTools, LogLevel, Scope};
+pub use crate::tools::{
+    Bag, GoalState, GoalUnit, HookTools, LogLevel, Opening, Scope, Shown, ShownResult,
+};
 pub use crate::version::{JujuVersion, VersionError};

@@ -5,6 +5,7 @@
 //! asked for as JSON.
 
 mod legacy;
+mod many;
 mod scratch;
 mod spawn;
 
@@ -28,7 +29,7 @@ use crate::secret::{
 };
 use crate::status::{ReportedStatus, StatusMessage};
 use crate::storage::{StorageId, StorageInfo};
-use crate::tools::{Bag, GoalState, HookTools, LogLevel, Scope};
+use crate::tools::{Bag, GoalState, HookTools, LogLevel, Opening, Scope, Shown, ShownResult};
 
 /// Runs the real hook tools.
 #[derive(Debug, Clone)]
@@ -122,25 +123,28 @@ fn secret_ref<'a>(args: &mut Vec<&'a str>, secret: &'a SecretRef) {
 }
 
 impl HookTools for ProcessTools {
+    fn opening(&self, endpoints: &[&EndpointName], goal: bool) -> Opening {
+        self.ask_opening(endpoints, goal)
+    }
+
+    fn relation_lists(&self, relations: &[&RelationKey]) -> Vec<Result<Vec<UnitName>>> {
+        self.ask_lists(relations)
+    }
+
+    fn relation_gets(&self, bags: &[(&RelationKey, Bag)]) -> Vec<Result<Databag>> {
+        self.ask_bags(bags)
+    }
+
+    fn show(&self, shown: &Shown<'_>) -> ShownResult {
+        self.show_all(shown)
+    }
+
     fn relation_ids(&self, endpoint: &EndpointName) -> Result<Vec<RelationId>> {
-        let mut ids = Vec::new();
-        for text in self.json_list("relation-ids", &["--format=json", endpoint.as_str()])? {
-            ids.push(parse("relation-ids", &text)?);
-        }
-        ids.sort_unstable();
-        Ok(ids)
+        many::relation_ids(&self.run("relation-ids", &many::ids_args(endpoint), None)?)
     }
 
     fn relation_list(&self, relation: &RelationKey) -> Result<Vec<UnitName>> {
-        let mut units = Vec::new();
-        for text in self.json_list(
-            "relation-list",
-            &["--format=json", "-r", &relation.to_string()],
-        )? {
-            units.push(parse("relation-list", &text)?);
-        }
-        units.sort_unstable();
-        Ok(units)
+        many::units(&self.run("relation-list", &many::list_args(relation), None)?)
     }
 
     fn relation_app(&self, relation: &RelationKey) -> Result<Option<AppName>> {
@@ -151,14 +155,7 @@ impl HookTools for ProcessTools {
     }
 
     fn relation_get(&self, relation: &RelationKey, bag: &Bag) -> Result<Databag> {
-        let (relation, whose) = (relation.to_string(), bag.to_string());
-        let mut args = vec!["--format=json", "-r", &relation];
-        if matches!(bag, Bag::App(_)) {
-            args.push("--app");
-        }
-        args.extend(["-", &whose]);
-        let data: Option<Databag> = self.json("relation-get", &args)?;
-        Ok(data.unwrap_or_default())
+        many::databag(&self.run("relation-get", &many::get_args(relation, bag), None)?)
     }
 
     fn relation_set(&self, relation: &RelationKey, scope: Scope, data: &Databag) -> Result<()> {
@@ -183,10 +180,7 @@ impl HookTools for ProcessTools {
     }
 
     fn config_get(&self) -> Result<Map<String, Value>> {
-        let config: Option<Map<String, Value>> = self.json("config-get", &["--format=json"])?;
-        let mut config = config.unwrap_or_default();
-        config.retain(|_, value| !value.is_null());
-        Ok(config)
+        many::config(&self.run("config-get", &[many::JSON], None)?)
     }
 
     fn is_leader(&self) -> Result<bool> {
@@ -194,16 +188,8 @@ impl HookTools for ProcessTools {
     }
 
     fn status_set(&self, scope: Scope, status: &StatusMessage) -> Result<()> {
-        let mut args = Vec::new();
-        if scope == Scope::App {
-            args.push("--application=true");
-        }
-        args.push(status.status.as_str());
-        let message = argument_text(&status.message);
-        if !message.is_empty() {
-            args.extend(["--", &message]);
-        }
-        self.run("status-set", &args, None).map(drop)
+        self.run("status-set", &many::status_args(scope, status), None)
+            .map(drop)
     }
 
     fn status_get(&self, scope: Scope) -> Result<ReportedStatus> {
@@ -395,8 +381,7 @@ impl HookTools for ProcessTools {
     }
 
     fn goal_state(&self) -> Result<GoalState> {
-        let goal: Option<GoalState> = self.json("goal-state", &["--format=json"])?;
-        Ok(goal.unwrap_or_default())
+        many::goal(&self.run("goal-state", &[many::JSON], None)?)
     }
 
     fn credential_get(&self) -> Result<Redacted<Map<String, Value>>> {

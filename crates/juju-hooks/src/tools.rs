@@ -119,8 +119,84 @@ pub struct GoalUnit {
     pub status: String,
 }
 
+/// The first questions of a dispatch, each with its own answer.
+#[derive(Debug)]
+pub struct Opening {
+    /// [`HookTools::config_get`].
+    pub config: Result<Map<String, Value>>,
+    /// [`HookTools::is_leader`].
+    pub leader: Result<bool>,
+    /// [`HookTools::goal_state`], if it was wanted.
+    pub goal: Option<Result<GoalState>>,
+    /// [`HookTools::relation_ids`] of each endpoint, in their order.
+    pub relations: Vec<Result<Vec<RelationId>>>,
+}
+
+/// What Juju shows at once at the end of a dispatch.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Shown<'a> {
+    /// [`HookTools::application_version_set`].
+    pub version: Option<&'a str>,
+    /// [`HookTools::status_set`] for the application.
+    pub app: Option<&'a StatusMessage>,
+    /// [`HookTools::status_set`] for the unit.
+    pub unit: Option<&'a StatusMessage>,
+}
+
+/// How each part of [`Shown`] went; `Ok` for what was not wanted.
+#[derive(Debug)]
+pub struct ShownResult {
+    /// The version.
+    pub version: Result<()>,
+    /// The application's status.
+    pub app: Result<()>,
+    /// The unit's status.
+    pub unit: Result<()>,
+}
+
 /// The hook tools of one dispatch. No answer is cached: each call asks Juju.
+///
+/// The methods that take several questions ask each of them exactly once. An implementation may
+/// ask them at the same time, so that they cost the time of a few.
 pub trait HookTools {
+    /// The questions every dispatch begins with.
+    fn opening(&self, endpoints: &[&EndpointName], goal: bool) -> Opening {
+        Opening {
+            config: self.config_get(),
+            leader: self.is_leader(),
+            goal: goal.then(|| self.goal_state()),
+            relations: endpoints
+                .iter()
+                .map(|name| self.relation_ids(name))
+                .collect(),
+        }
+    }
+    /// [`Self::relation_list`] of several relations, in their order.
+    fn relation_lists(&self, relations: &[&RelationKey]) -> Vec<Result<Vec<UnitName>>> {
+        relations
+            .iter()
+            .map(|key| self.relation_list(key))
+            .collect()
+    }
+    /// [`Self::relation_get`] of several databags, in their order.
+    fn relation_gets(&self, bags: &[(&RelationKey, Bag)]) -> Vec<Result<Databag>> {
+        bags.iter()
+            .map(|(key, bag)| self.relation_get(key, bag))
+            .collect()
+    }
+    /// Shows version and statuses. None waits for another's success.
+    fn show(&self, shown: &Shown<'_>) -> ShownResult {
+        let set = |scope, status: Option<&StatusMessage>| {
+            status.map_or(Ok(()), |status| self.status_set(scope, status))
+        };
+        ShownResult {
+            version: shown
+                .version
+                .map_or(Ok(()), |version| self.application_version_set(version)),
+            app: set(Scope::App, shown.app),
+            unit: set(Scope::Unit, shown.unit),
+        }
+    }
     /// Relations on `endpoint`, ascending. Some agents leave out the one being broken.
     fn relation_ids(&self, endpoint: &EndpointName) -> Result<Vec<RelationId>>;
     /// Remote units, ascending; in `-departed` the departing one is already gone.

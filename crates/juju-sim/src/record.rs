@@ -39,6 +39,13 @@ pub struct HookRecord {
     pub failure: String,
     /// Wall time in milliseconds.
     pub wall_ms: u64,
+    /// Wall time in microseconds; how finely the end is seen is about a millisecond.
+    #[serde(default)]
+    pub wall_us: u64,
+    /// Processor time of the charm process's first thread in microseconds, hook tools and other
+    /// children left out; 0 where the kernel does not tell.
+    #[serde(default)]
+    pub cpu_us: u64,
     /// Peak resident memory of the charm process in KiB; sampled, 0 when it was too short.
     pub peak_rss_kib: u64,
     /// Tool calls in order.

@@ -12,8 +12,8 @@ import zipfile
 
 import jsonschema
 import yaml
-from charmcraft.models.charmcraft import Base
 from charmcraft.models.config import JujuConfig
+from charmcraft.models.manifest import Manifest
 from charmcraft.models.metadata import CharmMetadata
 from charmcraft.models.project import CharmcraftProject
 
@@ -29,19 +29,14 @@ def violations():
 
 
 def packed():
-    """The charm's files, as Charmcraft's models understand them, where it has one.
-
-    Its model of the manifest asks when Charmcraft packed the charm, which it did not.
-    """
-    models = {"metadata.yaml": CharmMetadata, "config.yaml": JujuConfig}
+    """The charm's files, as Charmcraft's models understand them, where it has one."""
+    models = {"metadata.yaml": CharmMetadata, "config.yaml": JujuConfig, "manifest.yaml": Manifest}
     found = {}
     with zipfile.ZipFile(ASK["charm"]) as charm:
         for name in charm.namelist():
             if not name.endswith(".yaml"):
                 continue
             data = yaml.safe_load(charm.read(name))
-            if name == "manifest.yaml":
-                data["bases"] = [Base.unmarshal(base).marshal() for base in data["bases"]]
             found[name] = models[name].unmarshal(data).marshal() if name in models else data
     return found
 

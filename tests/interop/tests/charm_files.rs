@@ -60,6 +60,8 @@ fn the_packed_files_are_those_charmcraft_would_write() {
         assert_eq!(packed, judged["generated"], "{name}");
         let base = json!({"name": "ubuntu", "channel": "24.04", "architectures": ["amd64"]});
         assert_eq!(manifest["bases"], json!([base]), "{name}");
+        let packed_at = manifest["charmcraft-started-at"].as_str().unwrap();
+        assert!(packed_at.ends_with('Z'), "{packed_at}");
     });
 }
 

@@ -24,6 +24,9 @@ use std::time::Instant;
 
 use rustix::process::Pid;
 use rustix::process::Signal;
+use rustix::process::WaitId;
+use rustix::process::WaitIdOptions;
+use rustix::process::waitid;
 
 /// How often a running process is looked at.
 const SAMPLE: Duration = Duration::from_millis(4);
@@ -74,6 +77,8 @@ pub(crate) struct Ran {
     pub(crate) wall: Duration,
     /// Peak resident memory in KiB, see the module text.
     pub(crate) peak_rss_kib: u64,
+    /// Processor time of its first thread in microseconds, 0 if unknown.
+    pub(crate) cpu_us: u64,
 }
 
 /// Runs a process to its end; `line` gets every line of output, without line end.
@@ -95,6 +100,7 @@ pub(crate) fn run(spec: Spec<'_>, mut line: impl FnMut(Stream, &[u8])) -> std::i
     drop(sender);
 
     let mut peak = 0;
+    let mut cpu_us = 0;
     let mut open = true;
     let end = loop {
         if open {
@@ -107,6 +113,9 @@ pub(crate) fn run(spec: Spec<'_>, mut line: impl FnMut(Stream, &[u8])) -> std::i
             thread::sleep(SAMPLE / 4);
         }
         peak = peak_rss(pid).unwrap_or(peak);
+        if has_ended(pid) {
+            cpu_us = processor_time(pid).unwrap_or(0);
+        }
         if let Some(status) = child.try_wait()? {
             break status.code().map_or_else(
                 || End::Signal(status.signal().unwrap_or_default()),
@@ -130,6 +139,7 @@ pub(crate) fn run(spec: Spec<'_>, mut line: impl FnMut(Stream, &[u8])) -> std::i
         end,
         wall,
         peak_rss_kib: peak,
+        cpu_us,
     })
 }
 
@@ -223,6 +233,20 @@ fn forward(
             }
         }
     });
+}
+
+/// Whether the process has ended; it is still there to be asked.
+fn has_ended(pid: i32) -> bool {
+    let wanted = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let pid = Pid::from_raw(pid);
+    pid.is_some_and(|pid| matches!(waitid(WaitId::Pid(pid), wanted), Ok(Some(_))))
+}
+
+/// Processor time in microseconds of an ended process that nobody waited for yet.
+fn processor_time(pid: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    let nanoseconds: u64 = stat.split_whitespace().next()?.parse().ok()?;
+    Some(nanoseconds / 1000)
 }
 
 /// Peak resident memory in KiB so far.

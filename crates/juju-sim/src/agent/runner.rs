@@ -107,6 +107,8 @@ fn run(model: &mut Model, unit: &str, hook: &Hook) -> Result<(), ModelError> {
         ok,
         failure,
         wall_ms: u64::try_from(ran.wall.as_millis()).unwrap_or(u64::MAX),
+        wall_us: u64::try_from(ran.wall.as_micros()).unwrap_or(u64::MAX),
+        cpu_us: ran.cpu_us,
         peak_rss_kib: ran.peak_rss_kib,
         calls,
     })?;
@@ -251,6 +253,7 @@ fn execute(
             end: End::Exit(0),
             wall: Duration::ZERO,
             peak_rss_kib: 0,
+            cpu_us: 0,
         },
         verdict: Verdict::Done,
         said: ActionSaid::default(),

@@ -31,6 +31,15 @@ pub(super) struct Charm {
     keys: Map<String, Value>,
 }
 
+/// What the manifest says about its packing. Nothing of it depends on when or where that was.
+#[derive(Debug, Clone)]
+pub(super) struct Packer {
+    /// Version of the program that packed, in the place of Charmcraft's.
+    pub(super) version: String,
+    /// The time of the sources, RFC 3339: that of packing would make other bytes each time.
+    pub(super) started_at: String,
+}
+
 /// What a charm is packed for, such as Ubuntu 24.04 on amd64.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Platform {
@@ -107,10 +116,10 @@ impl Charm {
     }
 
     /// The YAML files of the packed charm.
-    pub(super) fn files(&self, platform: &Platform) -> Result<Vec<Entry>> {
+    pub(super) fn files(&self, platform: &Platform, packer: &Packer) -> Result<Vec<Entry>> {
         let mut files = vec![
             yaml_file("metadata.yaml", &self.metadata()?)?,
-            yaml_file("manifest.yaml", &manifest(platform))?,
+            yaml_file("manifest.yaml", &manifest(platform, packer))?,
         ];
         for (key, file) in [("config", "config.yaml"), ("actions", "actions.yaml")] {
             if let Some(value) = self.keys.get(key) {
@@ -154,8 +163,10 @@ impl Charm {
     }
 }
 
-fn manifest(platform: &Platform) -> Value {
+fn manifest(platform: &Platform, packer: &Packer) -> Value {
     json!({
+        "charmcraft-version": packer.version,
+        "charmcraft-started-at": packer.started_at,
         "analysis": {"attributes": [
             {"name": "language", "result": "unknown"},
             {"name": "framework", "result": "unknown"},
@@ -202,6 +213,13 @@ provides:
   info: {interface: istio-metadata}
 ";
 
+    fn packer() -> Packer {
+        Packer {
+            version: "0.1.0+xtask".to_owned(),
+            started_at: "2026-01-02T03:04:05Z".to_owned(),
+        }
+    }
+
     fn files(text: &str) -> Vec<(String, Value)> {
         let charm = Charm::parse(text).unwrap();
         let platform = charm.platform("amd64").unwrap();
@@ -210,7 +228,7 @@ provides:
             (entry.name, yaml::parse(&text).unwrap())
         };
         charm
-            .files(&platform)
+            .files(&platform, &packer())
             .unwrap()
             .into_iter()
             .map(entry)
@@ -251,7 +269,10 @@ provides:
     #[test]
     fn the_manifest_names_the_base() {
         let expect = json!([{"name": "ubuntu", "channel": "24.04", "architectures": ["amd64"]}]);
-        assert_eq!(file(MESHY, "manifest.yaml")["bases"], expect);
+        let manifest = file(MESHY, "manifest.yaml");
+        assert_eq!(manifest["bases"], expect);
+        assert_eq!(manifest["charmcraft-version"], "0.1.0+xtask");
+        assert_eq!(manifest["charmcraft-started-at"], "2026-01-02T03:04:05Z");
     }
 
     #[test]

@@ -170,7 +170,11 @@ fn assemble(workspace: &Workspace, charm: &Source, binary: &Path) -> Result<(Str
     let description = describe::Charm::read(&charm.folder)?;
     let platform = description.platform(architecture()?)?;
     let version = version(workspace, &charm.version);
-    let mut entries = description.files(&platform)?;
+    let packer = describe::Packer {
+        version: concat!(env!("CARGO_PKG_VERSION"), "+xtask").to_owned(),
+        started_at: source_time(workspace),
+    };
+    let mut entries = description.files(&platform, &packer)?;
     entries.push(Entry::file("version", format!("{version}\n")));
     entries.push(Entry::file("LICENSE", fs::read(workspace.path("LICENSE"))?));
     let program = fs::read(binary).with_context(|| format!("no {}", binary.display()))?;
@@ -210,6 +214,18 @@ fn version(workspace: &Workspace, version: &str) -> String {
     match process::stdout_of(&mut git) {
         Ok(commit) => format!("{version}+{}", commit.trim()),
         Err(_) => version.to_owned(),
+    }
+}
+
+/// When the packed commit was made, in UTC; the epoch outside of git.
+fn source_time(workspace: &Workspace) -> String {
+    let mut git = Command::new("git");
+    git.current_dir(workspace.root()).env("TZ", "UTC");
+    git.args(["-c", "safe.directory=*", "log", "-1", "--format=%cd"]);
+    git.arg("--date=format-local:%Y-%m-%dT%H:%M:%SZ");
+    match process::stdout_of(&mut git) {
+        Ok(time) if !time.trim().is_empty() => time.trim().to_owned(),
+        _ => "1970-01-01T00:00:00Z".to_owned(),
     }
 }
 

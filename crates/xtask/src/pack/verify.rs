@@ -51,7 +51,11 @@ pub(super) fn verify(bytes: &[u8], glibc: (u32, u32)) -> Result<()> {
     for key in ["name", "summary", "description"] {
         ensure!(metadata[key].is_string(), "metadata.yaml has no {key}");
     }
-    let base = &yaml_entry(&entries, "manifest.yaml")?["bases"][0];
+    let manifest = yaml_entry(&entries, "manifest.yaml")?;
+    for key in ["charmcraft-version", "charmcraft-started-at"] {
+        ensure!(manifest[key].is_string(), "manifest.yaml has no {key}");
+    }
+    let base = &manifest["bases"][0];
     for key in ["/name", "/channel", "/architectures/0"] {
         ensure!(
             base.pointer(key).is_some_and(Value::is_string),
@@ -114,7 +118,8 @@ mod tests {
             Entry::file("metadata.yaml", "name: meshy\nsummary: s\ndescription: d\n"),
             Entry::file(
                 "manifest.yaml",
-                "bases: [{name: ubuntu, channel: '24.04', architectures: [amd64]}]\n",
+                "charmcraft-version: '1'\ncharmcraft-started-at: '2026-01-02T03:04:05Z'\n\
+                 bases: [{name: ubuntu, channel: '24.04', architectures: [amd64]}]\n",
             ),
             Entry::file("config.yaml", "options: {}\n"),
             Entry::file("actions.yaml", "plan: {description: Show it.}\n"),
@@ -175,8 +180,15 @@ mod tests {
             "no summary",
         );
         check(
-            replace("manifest.yaml", b"bases: []\n".to_vec()),
+            replace(
+                "manifest.yaml",
+                b"charmcraft-version: '1'\ncharmcraft-started-at: x\nbases: []\n".to_vec(),
+            ),
             "no base /name",
+        );
+        check(
+            replace("manifest.yaml", b"charmcraft-version: '1'\n".to_vec()),
+            "no charmcraft-started-at",
         );
         check(replace("config.yaml", b"hub: {}\n".to_vec()), "no options");
         check(
