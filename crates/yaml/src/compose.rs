@@ -26,12 +26,20 @@ pub enum Duplicates {
 
 /// Every document, empty ones included as `null`.
 pub(crate) fn documents(text: &str, duplicates: Duplicates) -> Result<Vec<Value>, Error> {
+    counted_documents(text, duplicates).map(|(documents, _)| documents)
+}
+
+/// The same, with the number of their nodes.
+pub(crate) fn counted_documents(
+    text: &str,
+    duplicates: Duplicates,
+) -> Result<(Vec<Value>, usize), Error> {
     let mut composer = Composer::new(text, duplicates);
     let mut documents = Vec::new();
     while let Some(document) = composer.next_document()? {
         documents.push(document);
     }
-    Ok(documents)
+    Ok((documents, composer.nodes))
 }
 
 /// The first document; what follows it is not even scanned.
@@ -206,15 +214,11 @@ impl<'t> Composer<'t> {
             Event::Scalar(text, ScalarStyle::Plain, _, None) => {
                 self.count(1)?;
                 let text = text.as_ref();
-                let key = match resolve(text) {
-                    Scalar::Str => text.to_owned(),
-                    Scalar::Int(i) => i.to_string(),
-                    Scalar::Bool(b) => b.to_string(),
-                    Scalar::Float(f) if f.is_finite() => go_float_key(f),
-                    Scalar::Null => return Err(unsupported("a null key")),
-                    Scalar::Float(_) | Scalar::Uint(_) => {
-                        return Err(unsupported("a number no key can be"));
-                    }
+                let Some(key) = plain_key(text) else {
+                    return Err(unsupported(match resolve(text) {
+                        Scalar::Null => "a null key",
+                        _ => "a number no key can be",
+                    }));
                 };
                 let anchor = event.anchor_id().unwrap_or(0);
                 if anchor != 0 {
@@ -232,6 +236,17 @@ impl<'t> Composer<'t> {
             },
         }
     }
+}
+
+/// The string that a plain scalar is as a key; none for what no key can be.
+pub(crate) fn plain_key(text: &str) -> Option<String> {
+    Some(match resolve(text) {
+        Scalar::Str => text.to_owned(),
+        Scalar::Int(i) => i.to_string(),
+        Scalar::Bool(b) => b.to_string(),
+        Scalar::Float(f) if f.is_finite() => go_float_key(f),
+        Scalar::Null | Scalar::Float(_) | Scalar::Uint(_) => return None,
+    })
 }
 
 /// Merges in the order of the text, a later source replacing an earlier one, as go-yaml v2 does; in a list of
@@ -292,6 +307,6 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>, span: &Span) -> Res
         }
     };
     resolved
-        .into_json(text.to_owned())
+        .into_json(text)
         .ok_or_else(|| unsupported(format!("{text} has no place in json")))
 }

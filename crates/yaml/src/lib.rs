@@ -14,6 +14,7 @@
 
 mod compose;
 mod go_style;
+mod quick;
 mod resolve;
 
 use serde::Serialize;
@@ -74,7 +75,7 @@ pub enum Error {
 
 /// Reads a text of at most one document; an empty text is `null`. Duplicate keys are errors.
 pub fn parse(text: &str) -> Result<Value, Error> {
-    let mut documents = compose::documents(text, Duplicates::Reject)?;
+    let mut documents = documents(text, Duplicates::Reject)?;
     match documents.len() {
         0 => Ok(Value::Null),
         1 => Ok(documents.swap_remove(0)),
@@ -96,7 +97,7 @@ pub fn parse_all(text: &str) -> Result<Vec<Value>, Error> {
 
 /// Like [`parse_all`], with a choice about duplicate keys.
 pub fn parse_all_with(text: &str, duplicates: Duplicates) -> Result<Vec<Value>, Error> {
-    let mut documents = compose::documents(text, duplicates)?;
+    let mut documents = documents(text, duplicates)?;
     documents.retain(|document| !document.is_null());
     Ok(documents)
 }
@@ -104,7 +105,17 @@ pub fn parse_all_with(text: &str, duplicates: Duplicates) -> Result<Vec<Value>, 
 /// Reads the first document of a text and ignores the rest, the last of two equal keys winning: what Helm's
 /// `fromYaml` and values files do. An empty text is `null`.
 pub fn parse_first(text: &str) -> Result<Value, Error> {
-    compose::first_document(text, Duplicates::LastWins).map(Option::unwrap_or_default)
+    match quick::first_document(text, Duplicates::LastWins) {
+        Some(document) => Ok(document),
+        None => compose::first_document(text, Duplicates::LastWins).map(Option::unwrap_or_default),
+    }
+}
+
+fn documents(text: &str, duplicates: Duplicates) -> Result<Vec<Value>, Error> {
+    match quick::documents(text, duplicates) {
+        Some(documents) => Ok(documents),
+        None => compose::documents(text, duplicates),
+    }
 }
 
 /// Writes a value in block style; keys stay in the order in which they are serialised.

@@ -18,14 +18,14 @@ pub(crate) enum Scalar {
 impl Scalar {
     /// The value in JSON, `None` if JSON has none (`.nan`, `.inf`). A float without fraction is an
     /// integer, since that is how Go writes it as JSON.
-    pub(crate) fn into_json(self, text: String) -> Option<Value> {
+    pub(crate) fn into_json(self, text: &str) -> Option<Value> {
         Some(match self {
             Self::Null => Value::Null,
             Self::Bool(b) => Value::Bool(b),
             Self::Int(i) => Value::from(i),
             Self::Uint(u) => Value::from(u),
             Self::Float(f) => float(f)?,
-            Self::Str => Value::String(text),
+            Self::Str => Value::String(text.to_owned()),
         })
     }
 }
