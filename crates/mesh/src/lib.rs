@@ -6,10 +6,13 @@
 pub mod auth;
 pub mod control_plane;
 pub mod discovery;
+pub mod gateway_api;
 pub mod injection;
 pub mod name;
+pub mod ownership;
 pub mod payload;
 pub mod proxy_status;
+pub mod restart;
 pub mod revision;
 pub mod routes;
 pub mod upgrade;
