@@ -13,6 +13,13 @@ use crate::set::{Applied, Conflict, ObjectsSet, Stage};
 use crate::snapshot::{not_permitted, objects};
 use crate::write::{DryRun, Outcome};
 
+/// Whether what is no longer wanted goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Prune {
+    No,
+    Yes,
+}
+
 impl Engine {
     /// What [`Engine::apply`] would do. Writes nothing; objects that differ are sent to the server as
     /// a dry run, so that conflicts of field managers and refusals show.
@@ -60,6 +67,19 @@ impl Engine {
     /// The first write that fails ends the run. [`Error::NotServed`] when an object's kind is neither
     /// installed nor in an earlier stage.
     pub async fn apply(&self, set: &ObjectsSet) -> Result<Applied> {
+        self.bring_about(set, Prune::Yes).await
+    }
+
+    /// The same without pruning: for a part of an inventory that has to prove itself before the rest
+    /// follows.
+    ///
+    /// # Errors
+    /// Those of [`Engine::apply`].
+    pub async fn apply_unpruned(&self, set: &ObjectsSet) -> Result<Applied> {
+        self.bring_about(set, Prune::No).await
+    }
+
+    async fn bring_about(&self, set: &ObjectsSet, prune: Prune) -> Result<Applied> {
         let mut live = self.snapshot(set).await?;
         let mut applied = Applied {
             not_permitted: not_permitted(&live),
@@ -91,7 +111,7 @@ impl Engine {
                 applied.advisory.extend(pending);
             }
         }
-        if applied.conflicts.is_empty() {
+        if applied.conflicts.is_empty() && prune == Prune::Yes {
             self.prune(set, &live, &mut applied).await?;
         }
         Ok(applied)

@@ -8,6 +8,7 @@
 
 mod fake;
 mod http;
+mod inject;
 mod mutate;
 mod selector;
 mod ssa;

@@ -25,7 +25,9 @@ pub struct Recorded {
 impl Recorded {
     /// Whether the request may change something.
     pub fn is_write(&self) -> bool {
-        self.method != "GET" && !self.path.contains("dryRun=All")
+        self.method != "GET"
+            && !self.path.contains("dryRun=All")
+            && !self.path.contains("selfsubjectaccessreviews")
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::fake::State;
 use super::http::{Incoming, Target, absent, failure};
+use super::inject;
 use super::ssa;
 use super::store::{Entry, Key};
 
@@ -39,6 +40,12 @@ impl State {
         }
         if let Some(namespace) = &target.namespace {
             value["metadata"]["namespace"] = namespace.as_str().into();
+        }
+        if value["kind"] == "Pod" {
+            value = match inject::injected(&self.store, value) {
+                Ok(pod) => pod,
+                Err(words) => return failure(500, &words, &json!({})),
+            };
         }
         self.store_as(incoming, target, key, &json!({}), value, 201)
     }

@@ -211,6 +211,21 @@ fn play(controllers: Controllers, entry: &mut Entry) {
                 "updatedNumberScheduled": 1, "numberReady": 1,
             });
         }
+        // A pod that runs once: its images are there, unless their tag is `missing`.
+        "Pod" if value.pointer("/spec/restartPolicy") == Some(&"Never".into()) => {
+            let containers = value.pointer("/spec/containers").and_then(Value::as_array);
+            let statuses = containers.into_iter().flatten().map(|container| {
+                let image = container["image"].as_str().unwrap_or_default();
+                let state = if image.ends_with(":missing") {
+                    json!({"waiting": {"reason": "ErrImagePull"}})
+                } else {
+                    json!({"terminated": {"exitCode": 0}})
+                };
+                json!({"name": container["name"], "image": image, "imageID": "", "ready": false,
+                       "restartCount": 0, "state": state})
+            });
+            value["status"] = json!({"containerStatuses": statuses.collect::<Vec<_>>()});
+        }
         "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration"
             if controllers.ca_bundle =>
         {
