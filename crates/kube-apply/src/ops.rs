@@ -53,6 +53,8 @@ pub struct Delete {
     pub resource_version: Option<String>,
     /// What becomes of its dependents.
     pub propagation: Propagation,
+    /// The server judges the delete and does not do it.
+    pub dry_run: bool,
 }
 
 /// What came of an eviction.
@@ -192,6 +194,9 @@ impl Engine {
             wanted["preconditions"]["resourceVersion"] = version.as_str().into();
         }
         let mut call = self.call(id, &kind, Method::DELETE, "delete");
+        if options.dry_run {
+            call.path.push_str("?dryRun=All");
+        }
         call.body = wanted.to_string().into_bytes();
         match transport::json(&self.client, &call).await {
             Ok(_) => Ok(true),

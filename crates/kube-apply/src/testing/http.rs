@@ -343,7 +343,9 @@ impl State {
                 &json!({}),
             );
         }
-        self.store.take(&key);
+        if !incoming.query.contains_key("dryRun") {
+            self.store.take(&key);
+        }
         (200, json!({"kind": "Status", "status": "Success"}))
     }
 }

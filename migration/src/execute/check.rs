@@ -1,0 +1,424 @@
+//! Checks: what has to hold, asked of the cluster each time.
+
+use std::collections::BTreeMap;
+
+use kube_apply::{Delete, Error, Object, ObjectRef, Query, Result};
+use serde_json::{Value, json};
+
+use super::perform;
+use crate::api::Api;
+use crate::inventory::{self, CA_SECRETS, PURGED, ROOT_CONFIG_MAP};
+use crate::plan::{Check, Plan, serves};
+use crate::webhooks;
+
+const ADMISSION: &str = "admissionregistration.k8s.io";
+const NETWORKING: &str = "networking.istio.io";
+
+/// A check in a phrase.
+pub(super) fn name(check: &Check) -> String {
+    match check {
+        Check::Exists { object } => format!("{object} exists"),
+        Check::Absent { object } => format!("{object} is gone"),
+        Check::Field { object, pointer, .. } => format!("{object} has its {pointer}"),
+        Check::RolledOut { object } => format!("{object} is rolled out"),
+        Check::Root { namespace, .. } => format!("the CA in {namespace} is the mesh's"),
+        Check::SameTrust { namespace, other } => {
+            format!("{namespace} and {other} are told the same root")
+        }
+        Check::Armed { object } => format!("{object} answers"),
+        Check::Injects { namespace, .. } => format!("pods of {namespace} are injected"),
+        Check::OneInjector => "every pod that had an injector has one".to_owned(),
+        Check::Refreshed { workload, .. } => format!("{workload} is on its new control plane"),
+        Check::Drained { namespace, .. } => format!("istiod in {namespace} serves nobody"),
+        Check::Unreferenced { host } => format!("no pod names {host}"),
+        Check::Copies { .. } => "policies and their copies say the same".to_owned(),
+        Check::Undeletable { object } => format!("{object} cannot be deleted"),
+        Check::NotPurged { .. } => "a purge would find nothing".to_owned(),
+        Check::Replaced { route, .. } => format!("{route} is replaced"),
+        Check::Guarded { .. } => "another owner guards the gateway".to_owned(),
+        Check::Programmed { object, .. } => format!("the gateways run with {object}"),
+    }
+}
+
+/// Those that still hold when all is over.
+pub(super) fn lasting(plan: &Plan) -> Vec<Check> {
+    let mut found = vec![Check::OneInjector];
+    let Some(to) = &plan.to else { return found };
+    found.push(Check::Drained {
+        namespace: plan.from.namespace.clone(),
+        revision: plan.from.revision.clone(),
+    });
+    if let Some(fingerprint) = &plan.root {
+        found.push(Check::Root {
+            namespace: to.namespace.clone(),
+            fingerprint: fingerprint.clone(),
+        });
+    }
+    for step in &plan.steps {
+        let lasting = step.after.iter().filter(|check| {
+            matches!(check, Check::RolledOut { .. } | Check::Refreshed { .. })
+        });
+        found.extend(lasting.cloned());
+    }
+    found
+}
+
+/// Why a check does not hold; `None` when it does.
+pub(super) async fn unmet(api: &impl Api, plan: &Plan, check: &Check) -> Result<Option<String>> {
+    let name = name(check);
+    let not = |holds: bool| (!holds).then(|| format!("not yet: {name}"));
+    Ok(match check {
+        Check::Exists { object } => not(api.get(object).await?.is_some()),
+        Check::Absent { object } => not(api.get(object).await?.is_none()),
+        Check::Field {
+            object,
+            pointer,
+            equals,
+        } => {
+            let live = api.get(object).await?;
+            let value = live.as_ref().and_then(|live| live.pointer(pointer));
+            not(value.unwrap_or(&Value::Null) == equals)
+        }
+        Check::RolledOut { object } => {
+            let live = api.get(object).await?;
+            not(live.is_some_and(|live| is_rolled_out(&live)))
+        }
+        Check::Root {
+            namespace,
+            fingerprint,
+        } => root(api, namespace, fingerprint).await?,
+        Check::SameTrust { namespace, other } => {
+            let told = |namespace: &str| {
+                ObjectRef::namespaced("v1", "ConfigMap", namespace, ROOT_CONFIG_MAP)
+            };
+            let one = api.get(&told(namespace)).await?;
+            let two = api.get(&told(other)).await?;
+            let (one, two) = (one.as_ref(), two.as_ref());
+            not(one.is_some() && one.and_then(|o| o.pointer("/data")) == two.and_then(|o| o.pointer("/data")))
+        }
+        Check::Armed { object } => not(api.get(object).await?.is_some_and(|live| is_armed(&live))),
+        Check::Injects {
+            namespace,
+            labels,
+            istiod,
+        } => injects(api, namespace, labels, istiod).await?,
+        Check::OneInjector => one_injector(api, plan).await?,
+        Check::Refreshed {
+            workload,
+            revision,
+            istiod,
+        } => refreshed(api, workload, revision.as_deref(), istiod).await?,
+        Check::Drained {
+            namespace,
+            revision,
+        } => drained(api, namespace, revision).await?,
+        Check::Unreferenced { host } => unreferenced(api, host).await?,
+        Check::Copies { pairs } => copies(api, pairs).await?,
+        Check::Undeletable { object } => undeletable(api, object).await?,
+        Check::NotPurged { objects } => {
+            for object in objects {
+                if api.get(object).await?.is_some_and(|live| live.label(PURGED).is_some()) {
+                    return Ok(Some(format!("{object} carries {PURGED} again")));
+                }
+            }
+            None
+        }
+        Check::Replaced {
+            route,
+            serves,
+            not,
+            gateway,
+            namespace,
+        } => replaced(api, route, serves, not, gateway, namespace).await?,
+        Check::Guarded {
+            not,
+            gateway,
+            namespace,
+        } => guarded(api, not, gateway, namespace).await?,
+        Check::Programmed {
+            object,
+            gateway,
+            namespace,
+        } => programmed(api, object, gateway, namespace).await?,
+    })
+}
+
+fn is_rolled_out(live: &Object) -> bool {
+    let number = |pointer: &str| live.pointer(pointer).and_then(Value::as_u64);
+    let seen = number("/status/observedGeneration") >= number("/metadata/generation");
+    let status = |key: &str| number(&format!("/status/{key}")).unwrap_or(0);
+    let wanted = number("/spec/replicas").unwrap_or(1);
+    seen && match live.kind() {
+        "Deployment" => {
+            status("updatedReplicas") == wanted
+                && status("replicas") == wanted
+                && status("availableReplicas") == wanted
+        }
+        "DaemonSet" => {
+            let wanted = status("desiredNumberScheduled");
+            status("updatedNumberScheduled") == wanted && status("numberReady") == wanted
+        }
+        _ => status("updatedReplicas") == wanted && status("readyReplicas") == wanted,
+    }
+}
+
+fn is_armed(live: &Object) -> bool {
+    let entries = live.pointer("/webhooks").and_then(Value::as_array);
+    let closed = live.kind() == "ValidatingWebhookConfiguration";
+    entries.into_iter().flatten().all(|entry| {
+        let bundle = entry.pointer("/clientConfig/caBundle").and_then(Value::as_str);
+        bundle.is_some_and(|bundle| !bundle.is_empty())
+            && (!closed || entry["failurePolicy"] == "Fail")
+    })
+}
+
+async fn root(api: &impl Api, namespace: &str, fingerprint: &str) -> Result<Option<String>> {
+    for secret in CA_SECRETS {
+        if let Some(found) = inventory::root(api, namespace, secret).await? {
+            let same = found.fingerprint == fingerprint;
+            return Ok((!same).then(|| format!("Secret {namespace}/{secret} holds another CA")));
+        }
+    }
+    Ok(Some(format!("namespace {namespace} holds no CA")))
+}
+
+async fn injects(
+    api: &impl Api,
+    namespace: &str,
+    labels: &BTreeMap<String, String>,
+    istiod: &str,
+) -> Result<Option<String>> {
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "istio-migrate-probe", "namespace": namespace, "labels": labels},
+        "spec": {"containers": [{"name": "probe", "image": "probe"}]},
+    });
+    match api.create(&Object::new(pod)?, true).await {
+        Ok(tried) => {
+            let told = tried.value()["spec"].to_string().contains(istiod);
+            Ok((!told).then(|| format!("a pod in {namespace} would not be told {istiod}")))
+        }
+        Err(error @ (Error::WebhookUnavailable { .. } | Error::Denied { .. })) => {
+            Ok(Some(error.to_string()))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn one_injector(api: &impl Api, plan: &Plan) -> Result<Option<String>> {
+    let list = Query::list(ADMISSION, "MutatingWebhookConfiguration");
+    let read = api.read(&[list]).await?;
+    let all: Vec<&Object> = read.list(ADMISSION, "MutatingWebhookConfiguration").collect();
+    for permutation in &plan.injected {
+        let found = webhooks::injectors_of(all.iter().copied(), permutation);
+        if found.len() != 1 {
+            return Ok(Some(format!("{found:?} inject {permutation:?}")));
+        }
+    }
+    let several = webhooks::injectors(all, &[]);
+    let several = several.into_iter().find(|(_, found)| found.len() > 1);
+    Ok(several.map(|(permutation, found)| format!("{found:?} inject {permutation:?}")))
+}
+
+async fn refreshed(
+    api: &impl Api,
+    workload: &ObjectRef,
+    revision: Option<&str>,
+    istiod: &str,
+) -> Result<Option<String>> {
+    let Some(live) = api.get(workload).await? else {
+        return Ok(None);
+    };
+    if !is_rolled_out(&live) {
+        return Ok(Some(format!("{workload} is not rolled out")));
+    }
+    let pods = perform::pods(api, workload).await?;
+    let old = |pod: &&inventory::Pod| revision.is_some() && pod.revision.as_deref() != revision;
+    if let Some(pod) = pods.iter().find(|pod| old(pod) || !pod.ready) {
+        return Ok(Some(format!("pod {}/{} is not refreshed", pod.namespace, pod.name)));
+    }
+    if pods.is_empty() {
+        return Ok(None);
+    }
+    let served = api.proxies().await?;
+    let home = format!(".{istiod}");
+    for pod in &pods {
+        let proxy = format!("{}.{}", pod.name, pod.namespace);
+        let on = served.iter().any(|status| {
+            let right = revision.is_none_or(|revision| status.revision == revision);
+            status.proxy == proxy && status.istiod.ends_with(&home) && right
+        });
+        if !on {
+            return Ok(Some(format!("proxy {proxy} is not connected to an istiod in {istiod}")));
+        }
+    }
+    Ok(None)
+}
+
+async fn drained(api: &impl Api, namespace: &str, revision: &str) -> Result<Option<String>> {
+    let home = format!(".{namespace}");
+    let served = api.proxies().await?;
+    let left = served
+        .iter()
+        .find(|status| status.istiod.ends_with(&home) && status.revision == revision);
+    Ok(left.map(|status| format!("proxy {} is connected to {}", status.proxy, status.istiod)))
+}
+
+async fn unreferenced(api: &impl Api, host: &str) -> Result<Option<String>> {
+    let namespaces = api.read(&[Query::list("", "Namespace").metadata_only()]).await?;
+    for namespace in namespaces.list("", "Namespace") {
+        let list = Query::list("", "Pod").in_namespace(namespace.name());
+        let read = api.read(&[list]).await?;
+        let names = |pod: &&Object| {
+            let spec = pod.value()["spec"].to_string();
+            !pod.is_terminating() && spec.contains("istio-proxy") && spec.contains(host)
+        };
+        if let Some(pod) = read.list("", "Pod").find(names) {
+            return Ok(Some(format!("{} names {host}: restart what it belongs to", pod.id())));
+        }
+    }
+    Ok(None)
+}
+
+async fn copies(api: &impl Api, pairs: &[(ObjectRef, ObjectRef)]) -> Result<Option<String>> {
+    for (original, copy) in pairs {
+        let Some(there) = api.get(copy).await? else {
+            return Ok(Some(format!("{copy} is missing")));
+        };
+        let Some(original) = api.get(original).await? else {
+            continue;
+        };
+        if original.pointer("/spec") != there.pointer("/spec") {
+            return Ok(Some(format!("{copy} says something else than {}", original.id())));
+        }
+    }
+    Ok(None)
+}
+
+async fn undeletable(api: &impl Api, object: &ObjectRef) -> Result<Option<String>> {
+    let tried = Delete {
+        dry_run: true,
+        ..Delete::default()
+    };
+    match api.delete(object, &tried).await {
+        Ok(true) => Ok(Some(format!("{object} can be deleted"))),
+        Ok(false) | Err(Error::Denied { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What the gateways' proxies run with.
+async fn gateway_configs(
+    api: &impl Api,
+    gateway: &BTreeMap<String, String>,
+    namespace: &str,
+) -> Result<Vec<String>> {
+    let selector: Vec<String> = gateway.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let list = Query::list("", "Pod")
+        .in_namespace(namespace)
+        .with_labels(&selector.join(","));
+    let read = api.read(&[list]).await?;
+    let mut found = Vec::new();
+    for pod in read.list("", "Pod").filter(|pod| !pod.is_terminating()) {
+        found.push(api.proxy_config(namespace, pod.name()).await?);
+    }
+    Ok(found)
+}
+
+/// How Envoy's configuration names the origin of a route or a rule.
+fn mark(object: &ObjectRef) -> String {
+    let namespace = object.namespace.as_deref().unwrap_or_default();
+    match object.kind.as_str() {
+        "VirtualService" => format!("/namespaces/{namespace}/virtual-service/{}", object.name),
+        "AuthorizationPolicy" => format!("ns[{namespace}]-policy[{}]", object.name),
+        _ => object.name.clone(),
+    }
+}
+
+async fn programmed(
+    api: &impl Api,
+    object: &ObjectRef,
+    gateway: &BTreeMap<String, String>,
+    namespace: &str,
+) -> Result<Option<String>> {
+    if api.get(object).await?.is_none() {
+        return Ok(Some(format!("{object} is not there")));
+    }
+    let mark = mark(object);
+    let configs = gateway_configs(api, gateway, namespace).await?;
+    let lacking = configs.iter().any(|config| !config.contains(&mark));
+    Ok(lacking.then(|| format!("a gateway does not run with {object} yet")))
+}
+
+async fn replaced(
+    api: &impl Api,
+    route: &ObjectRef,
+    wanted: &[(String, String)],
+    not: &[ObjectRef],
+    gateway: &BTreeMap<String, String>,
+    namespace: &str,
+) -> Result<Option<String>> {
+    let read = api.read(&[Query::list(NETWORKING, "VirtualService")]).await?;
+    let short = |host: &str| host.trim_end_matches(".svc.cluster.local").to_owned();
+    let others = read
+        .list(NETWORKING, "VirtualService")
+        .filter(|other| !not.iter().any(|id| id.same_object(&other.id())));
+    let others: Vec<(ObjectRef, Vec<(String, String)>)> = others
+        .map(|other| (other.id(), serves(other)))
+        .collect();
+    for (path, host) in wanted {
+        let found = others.iter().find(|(_, serves)| {
+            serves.iter().any(|(p, h)| p == path && short(h) == short(host))
+        });
+        let Some((id, _)) = found else {
+            return Ok(Some(format!("nobody else serves {path} of {route} yet")));
+        };
+        if let Some(why) = programmed(api, id, gateway, namespace).await? {
+            return Ok(Some(why));
+        }
+    }
+    Ok(None)
+}
+
+async fn guarded(
+    api: &impl Api,
+    not: &[ObjectRef],
+    gateway: &BTreeMap<String, String>,
+    namespace: &str,
+) -> Result<Option<String>> {
+    let read = api
+        .read(&[
+            Query::list(NETWORKING, "EnvoyFilter"),
+            Query::list("security.istio.io", "AuthorizationPolicy"),
+        ])
+        .await?;
+    let guard = read.objects().find(|object| {
+        let spec = &object.value()["spec"];
+        let labels = match object.kind() {
+            "EnvoyFilter" => &spec["workloadSelector"]["labels"],
+            _ => &spec["selector"]["matchLabels"],
+        };
+        let asks = match object.kind() {
+            "EnvoyFilter" => spec.to_string().contains("envoy.filters.http.ext_authz"),
+            _ => spec["action"] == "CUSTOM",
+        };
+        let selects = labels.as_object().is_some_and(|labels| {
+            labels
+                .iter()
+                .all(|(key, value)| gateway.get(key).map(String::as_str) == value.as_str())
+        });
+        asks && selects && !not.iter().any(|id| id.same_object(&object.id()))
+    });
+    let Some(guard) = guard else {
+        return Ok(Some("nobody else guards the gateway yet".to_owned()));
+    };
+    // A filter's name is not in Envoy's configuration; how often it asks is.
+    let configs = gateway_configs(api, gateway, namespace).await?;
+    let lacking = configs.iter().any(|config| {
+        if guard.kind() == "AuthorizationPolicy" {
+            return !config.contains(&mark(&guard.id()));
+        }
+        config.matches("extensions.filters.http.ext_authz.v3.ExtAuthz").count() < 2
+    });
+    Ok(lacking.then(|| format!("a gateway does not run with {} yet", guard.id())))
+}
