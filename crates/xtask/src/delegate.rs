@@ -25,12 +25,19 @@ pub(crate) fn demo(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
     }
     preflight::ensure(&needs)?;
     pack::pack(workspace, None)?;
-    replace(run_binary(workspace, "e2e", "demo", false), args)
+    // The demo types `juju`, which is a program of other packages.
+    let build = [
+        "build", "--bins", "-p", "e2e", "-p", "testbed", "-p", "juju-sim",
+    ];
+    must(workspace.cargo().args(build))?;
+    // Of the same profile as this program, and so beside it.
+    let here = std::env::current_exe().context("cannot tell where this program is")?;
+    replace(Command::new(here.with_file_name("demo")), args)
 }
 
 /// The simulator's `juju`.
 pub(crate) fn juju(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
-    let mut command = run_binary(workspace, "testbed", "testbed-juju", true);
+    let mut command = run_binary(workspace, "testbed", "testbed-juju");
     if std::env::var_os("JUJU_DATA").is_none() {
         // Where the demo keeps its models.
         command.env("JUJU_DATA", workspace.path("target/testbed/juju"));
@@ -43,24 +50,20 @@ pub(crate) fn testbed(workspace: &Workspace, args: &[String]) -> Result<ExitCode
     if args.first().is_some_and(|verb| verb == "up") {
         preflight::ensure(&[Need::Build, Need::Go, Need::Node])?;
     }
-    replace(run_binary(workspace, "testbed", "testbed", true), args)
+    replace(run_binary(workspace, "testbed", "testbed"), args)
 }
 
 /// The charm's rendering path. Paths among the arguments stay relative to the caller's directory.
 pub(crate) fn render(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
-    replace(run_binary(workspace, "istio-k8s", "render", true), args)
+    replace(run_binary(workspace, "istio-k8s", "render"), args)
 }
 
-fn run_binary(workspace: &Workspace, package: &str, binary: &str, quiet: bool) -> Command {
+fn run_binary(workspace: &Workspace, package: &str, binary: &str) -> Command {
     let mut command = workspace.cargo();
     command
-        .arg("run")
-        .arg("--manifest-path")
-        .arg(workspace.path("Cargo.toml"));
-    if quiet {
-        command.arg("--quiet");
-    }
-    command.args(["--package", package, "--bin", binary, "--"]);
+        .args(["run", "--quiet", "--manifest-path"])
+        .arg(workspace.path("Cargo.toml"))
+        .args(["--package", package, "--bin", binary, "--"]);
     if let Ok(here) = std::env::current_dir() {
         command.current_dir(here);
     }
