@@ -20,6 +20,7 @@ mod outcome;
 mod problem;
 mod process;
 mod progress;
+mod typed;
 mod view;
 
 pub use crate::action::ActionOutcome;
@@ -40,6 +41,7 @@ pub use crate::outcome::{LocalData, Outcome};
 pub use crate::problem::{MAX_MESSAGE_CHARS, Problem, Severity, status_line, worst};
 pub use crate::process::run;
 pub use crate::progress::Progress;
+pub use crate::typed::{TypedError, read_databag, write_databag};
 pub use crate::view::{ActionCall, Config, ModelView, RelationView};
 
 pub use juju_hooks::{

@@ -5,7 +5,7 @@
 //! end in the same statuses, databags and results, and that the Rust one asks no more of Juju than
 //! the task needs.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use interop::charm_files::pack_python;
+use interop::charm_files::{pack_python, packed};
 use interop::venv::{Venv, scripts};
 use juju_sim::clock::SystemClock;
 use juju_sim::cloud::NoCloud;
@@ -28,10 +28,10 @@ const CROWD: u32 = 100;
 /// How often each hook is measured.
 const RUNS: usize = 7;
 
-/// A charm with the declarations of the Python half and a program of its own.
-fn pack(into: &Path, name: &str, program: &[u8]) -> PathBuf {
+/// A charm with the declarations of both halves and a program without a task.
+fn still(into: &Path) -> PathBuf {
     let folder = scripts().join("charms/twin");
-    let path = into.join(format!("{name}.charm"));
+    let path = into.join("still.charm");
     let mut zip = zip::ZipWriter::new(fs::File::create(&path).unwrap());
     let plain = SimpleFileOptions::default().unix_permissions(0o644);
     for name in [
@@ -46,7 +46,7 @@ fn pack(into: &Path, name: &str, program: &[u8]) -> PathBuf {
     }
     let options = SimpleFileOptions::default().unix_permissions(0o755);
     zip.start_file("dispatch", options).unwrap();
-    zip.write_all(program).unwrap();
+    zip.write_all(b"#!/bin/sh\n").unwrap();
     zip.finish().unwrap();
     path
 }
@@ -72,7 +72,7 @@ impl Lab {
         let mut model = Model::open(&dir.join("model"), Arc::new(NoCloud), clock, options).unwrap();
         let venv = Venv::ready().unwrap();
         let crowd = pack_python("crowd", &venv).unwrap();
-        let still = pack(dir, "still", b"#!/bin/sh\n");
+        let still = still(dir);
         model
             .deploy(&DeployRequest::new(crowd).with_units(CROWD))
             .unwrap();
@@ -81,11 +81,12 @@ impl Lab {
             model.deploy(&request).unwrap();
         }
         model.advance().unwrap();
-        let rust = fs::read(env!("CARGO_BIN_EXE_twin")).unwrap();
-        let halves = [
-            pack(dir, "rust", &rust),
-            pack_python("twin", &venv).unwrap(),
-        ];
+        let rust = packed().unwrap().into_iter().find(|path| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| name.starts_with("twin_"))
+        });
+        let rust = rust.expect("the Rust half is not packed: run `cargo xtask pack`");
+        let halves = [rust, pack_python("twin", &venv).unwrap()];
         Self {
             model,
             still,

@@ -59,11 +59,7 @@ struct Sum {
 }
 
 impl Charm for Twin {
-    const METADATA: &'static str = "\
-        name: twin\n\
-        requires: {load: {interface: lab_load}}\n\
-        config: {options: {unit: {type: string, default: requests}}}\n\
-        actions: {total: {params: {times: {type: integer, default: 1}}}}\n";
+    const METADATA: &'static str = include_str!("../charmcraft.yaml");
     type Fx = Nothing;
     type Validated = Sum;
 
