@@ -9,7 +9,7 @@ use crate::cluster::Cluster;
 use crate::observe::{self, Query, View};
 use crate::validate::{self, Validated};
 use crate::work::{Done, Objects, Work};
-use crate::{actions, desired, status};
+use crate::{actions, additions, databags, desired, status, tasks};
 
 /// The charm.
 #[derive(Debug)]
@@ -29,23 +29,37 @@ impl Charm for IstioK8s {
         validate::validate(view, cluster)
     }
 
-    fn desired(view: &ModelView, validated: &Validated, _cluster: &View) -> Option<Objects> {
-        desired::desired(view, validated).map(|set| Objects { set })
+    fn desired(view: &ModelView, validated: &Validated, cluster: &View) -> Option<Objects> {
+        let mut objects = desired::desired(view, validated)?;
+        additions::add(view, validated, cluster, &mut objects);
+        Some(objects)
     }
 
     fn work(view: &ModelView, validated: &Validated, cluster: &View) -> Option<Work> {
-        actions::work(view, validated, cluster)
+        let tasks = tasks::of(view, validated, cluster);
+        if tasks.is_empty() {
+            return actions::work(view, validated, cluster);
+        }
+        Some(Work::Tasks(tasks))
     }
 
     fn outcome(
         view: &ModelView,
         validated: &Validated,
-        _cluster: &View,
+        cluster: &View,
         applied: Option<&Applied>,
-        _done: Option<&Done>,
+        done: Option<&Done>,
         problems: &[Problem],
     ) -> Outcome {
-        status::outcome(view, validated, applied, problems)
+        let report = match done {
+            Some(Done::Report(report)) => Some(&**report),
+            _ => None,
+        };
+        let mut problems = problems.to_vec();
+        problems.extend(report.iter().flat_map(|report| report.problems.clone()));
+        let mut outcome = status::outcome(view, validated, applied, &problems);
+        databags::add(view, validated, cluster, applied, report, &mut outcome);
+        outcome
     }
 
     fn wants_plan(action: &str) -> bool {
@@ -54,14 +68,21 @@ impl Charm for IstioK8s {
 
     fn action(
         view: &ModelView,
-        _validated: &Validated,
+        validated: &Validated,
         cluster: &View,
         plan: Option<&Plan>,
         done: Option<&Done>,
         problems: &[Problem],
     ) -> ActionOutcome {
         match &view.action {
-            Some(call) => actions::action(call, cluster, plan, done, problems),
+            Some(call) if tasks::answers(&call.name) => {
+                let report = match done {
+                    Some(Done::Report(report)) => Some(&**report),
+                    _ => None,
+                };
+                tasks::answer(view, validated, cluster, report, problems)
+            }
+            Some(call) => actions::action(view, call, validated, cluster, plan, done, problems),
             None => ActionOutcome::failed("not running an action", BTreeMap::new()),
         }
     }

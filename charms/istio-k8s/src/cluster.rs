@@ -2,11 +2,16 @@
 
 use juju_charm::{EffectError, Effects, Problem, Progress};
 use juju_hooks::{AppName, Context};
-use kube_apply::{Applied, Connect, Engine, Error, Note, Observed, Plan};
+use kube_apply::{Applied, Connect, Engine, Error, Note, Object, Observed, Plan};
 use mesh::proxy_status;
 
 use crate::observe::{Proxies, Query, View};
-use crate::release;
+use crate::surroundings;
+use crate::tasks;
+use crate::upgrade::choice::{Chosen, choose, is_due};
+use crate::upgrade::flow::Trouble;
+use crate::upgrade::record;
+use crate::upgrade::target::Fleet;
 use crate::work::{Done, Objects, Work};
 
 /// istiod's plaintext debug port. It answers a caller on its own loopback address without a token,
@@ -18,7 +23,7 @@ const ADMISSION: &str = "admissionregistration.k8s.io";
 /// The cluster, as this charm sees it.
 #[derive(Debug)]
 pub struct Cluster {
-    engine: Engine,
+    pub(crate) engine: Engine,
     app: AppName,
 }
 
@@ -36,7 +41,7 @@ pub fn connect(context: &Context) -> Result<Cluster, ClusterError> {
     };
     match connected {
         Ok(engine) => Ok(Cluster::new(engine, app.clone())),
-        Err(source) => Err(ClusterError {
+        Err(source) => Err(ClusterError::Kubernetes {
             app: app.clone(),
             source,
         }),
@@ -45,17 +50,26 @@ pub fn connect(context: &Context) -> Result<Cluster, ClusterError> {
 
 /// What can go wrong with the cluster.
 #[derive(Debug, thiserror::Error)]
-#[error("the cluster does not do what application {app} asks")]
-pub struct ClusterError {
-    /// The application, for the command that mends it.
-    app: AppName,
-    /// What went wrong.
-    source: Error,
+pub enum ClusterError {
+    /// The API server does not do what is asked.
+    #[error("the cluster does not do what application {app} asks")]
+    Kubernetes {
+        /// The application, for the command that mends it.
+        app: AppName,
+        /// What went wrong.
+        source: Error,
+    },
+    /// An upgrade did not succeed.
+    #[error(transparent)]
+    Upgrade(#[from] Trouble),
 }
 
 impl EffectError for ClusterError {
     fn problem(&self) -> Option<Problem> {
-        let Self { app, source } = self;
+        let (app, source) = match self {
+            Self::Kubernetes { app, source } => (app, source),
+            Self::Upgrade(trouble) => return Some(trouble.problem()),
+        };
         let problem = match source {
             Error::Unreachable { .. } => Problem::waiting("Kubernetes API server not reachable"),
             Error::Terminating { object } => {
@@ -106,39 +120,59 @@ impl Effects for Cluster {
     type View = View;
 
     async fn observe(&self, query: Query) -> Result<View, ClusterError> {
-        let release = query.settings.as_ref().map(|settings| {
-            release::read(
-                query.release.as_ref(),
-                query.sha256.as_deref(),
-                settings,
-                &query.cache,
-            )
-        });
+        let records = format!("{},{}", query.inventory.selector(), record::LABEL);
         let observed = self
             .read(&[
                 kube_apply::Query::list(ADMISSION, "MutatingWebhookConfiguration"),
                 kube_apply::Query::list(ADMISSION, "ValidatingWebhookConfiguration"),
                 kube_apply::Query::list("apps", "Deployment").with_labels("app=istiod"),
+                kube_apply::Query::list("", "Secret").with_labels(&records),
             ])
             .await?;
-        let list = |group, kind| observed.list(group, kind).cloned().collect();
-        let proxies = if query.proxies {
-            Some(self.proxies().await?)
-        } else {
-            None
-        };
-        Ok(View {
+        let list = |group, kind| -> Vec<Object> { observed.list(group, kind).cloned().collect() };
+        let mutating = list(ADMISSION, "MutatingWebhookConfiguration");
+        let istiods = list("apps", "Deployment");
+        let fleet = Fleet::of(&query.inventory, &istiods, &list("", "Secret"), &mutating);
+        let Chosen {
             release,
-            mutating: list(ADMISSION, "MutatingWebhookConfiguration"),
+            target,
+            goal,
+        } = choose(&query, &fleet);
+        let mut view = View {
+            release,
+            mutating,
             validating: list(ADMISSION, "ValidatingWebhookConfiguration"),
-            istiods: list("apps", "Deployment"),
-            proxies,
-        })
+            istiods,
+            proxies: None,
+            namespace: query.wish.namespace.clone(),
+            fleet,
+            target,
+            goal,
+            facts: None,
+            surroundings: surroundings::Surroundings::default(),
+            migration: self.migration().await?,
+        };
+        let rendered = view
+            .release
+            .as_ref()
+            .and_then(|release| release.as_ref().ok());
+        let rendered = rendered.map(|release| &release.control_plane);
+        let owns = |object: &Object| query.inventory.owns(object);
+        let read = surroundings::read(&self.engine, &query.surroundings, rendered, owns).await;
+        view.surroundings = read.map_err(|source| self.failed(source))?;
+        let due = is_due(&view);
+        if query.proxies || query.facts || due {
+            view.proxies = Some(self.proxies().await?);
+        }
+        if query.facts || due {
+            view.facts = Some(self.facts(&view).await?);
+        }
+        Ok(view)
     }
 
     async fn apply(&self, objects: Objects) -> Result<Applied, ClusterError> {
-        let applied = self.engine.apply(&objects.set).await;
-        applied.map_err(|source| self.failed(source))
+        self.bring_about(&objects, &|line| tracing::info!("{line}"))
+            .await
     }
 
     async fn plan(&self, objects: Objects) -> Result<Plan, ClusterError> {
@@ -146,11 +180,18 @@ impl Effects for Cluster {
         plan.map_err(|source| self.failed(source))
     }
 
-    async fn work(&self, work: Work, _progress: &dyn Progress) -> Result<Done, ClusterError> {
+    async fn work(&self, work: Work, progress: &dyn Progress) -> Result<Done, ClusterError> {
         match work {
             Work::Reconcile(objects) => {
-                let applied = self.apply(*objects).await?;
+                let applied = self
+                    .bring_about(&objects, &|line| progress.say(line))
+                    .await?;
                 Ok(Done::Reconciled(Box::new(applied)))
+            }
+            Work::Tasks(tasks) => {
+                let report = tasks::run(&self.engine, tasks, progress).await;
+                let report = report.map_err(|source| self.failed(source))?;
+                Ok(Done::Report(Box::new(report)))
             }
         }
     }
@@ -162,8 +203,30 @@ impl Cluster {
         Self { engine, app }
     }
 
-    fn failed(&self, source: Error) -> ClusterError {
-        ClusterError {
+    /// Where a migration stands.
+    async fn migration(&self) -> Result<Option<migration::execute::Journal>, ClusterError> {
+        let journal = migration::execute::read_journal(&self.engine).await;
+        journal.map_err(|source| self.failed(source))
+    }
+
+    async fn bring_about(
+        &self,
+        objects: &Objects,
+        say: &dyn Fn(&str),
+    ) -> Result<Applied, ClusterError> {
+        if objects.aside {
+            return Ok(Applied::default());
+        }
+        if let Some(replacement) = &objects.replacement {
+            return self.replace(&objects.set, replacement, say).await;
+        }
+        let applied = self.engine.apply(&objects.set).await;
+        applied.map_err(|source| self.failed(source))
+    }
+
+    /// The error with the application that it happens to.
+    pub(crate) fn failed(&self, source: Error) -> ClusterError {
+        ClusterError::Kubernetes {
             app: self.app.clone(),
             source,
         }
@@ -171,7 +234,10 @@ impl Cluster {
 
     /// Reads what the decisions rest on. What may not be read is not the same as nothing: taken for
     /// nothing, another Istio would be overlooked.
-    async fn read(&self, queries: &[kube_apply::Query]) -> Result<Observed, ClusterError> {
+    pub(crate) async fn read(
+        &self,
+        queries: &[kube_apply::Query],
+    ) -> Result<Observed, ClusterError> {
         let observed = self.engine.observe(queries).await;
         let observed = observed.map_err(|source| self.failed(source))?;
         let refusal = observed.notes().find_map(|note| match note {

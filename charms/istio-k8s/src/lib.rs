@@ -4,13 +4,22 @@
 //! `desired` decide (pure), `cluster` applies, `status` and `actions` tell (pure).
 
 pub mod actions;
+pub mod additions;
+pub mod authority;
 pub mod cluster;
 pub mod config;
+pub mod databags;
 pub mod desired;
+pub mod gateway_api;
 pub mod inputs;
+pub mod observability;
 pub mod observe;
 pub mod release;
+pub mod singletons;
 pub mod status;
+pub mod surroundings;
+pub mod tasks;
+pub mod upgrade;
 pub mod validate;
 pub mod work;
 

@@ -7,12 +7,22 @@ use mesh::control_plane::{ControlPlane, Settings};
 use juju_charm::ModelView;
 use kube_apply::{Inventory, Object, Owner};
 use mesh::proxy_status::ProxyStatus;
+use mesh::upgrade::Minor;
 
 use crate::inputs::inputs;
+use crate::surroundings;
+use crate::upgrade::checks::Facts;
+use crate::upgrade::target::{Fleet, Target, Wish};
 use crate::{actions, config};
 
 /// Name of the file resource that carries the release payload.
 pub const RELEASE: &str = "istio-release";
+/// Names of the file resources that carry releases on the way to it.
+pub const STAGES: [&str; 3] = [
+    "istio-release-stage-1",
+    "istio-release-stage-2",
+    "istio-release-stage-3",
+];
 
 /// What to read.
 #[derive(Clone, Debug)]
@@ -27,6 +37,16 @@ pub struct Query {
     pub cache: PathBuf,
     /// Whether the proxies are asked for: an istiod answers that, so it costs a connection each.
     pub proxies: bool,
+    /// Payloads of releases on the way to the attached one, in any order.
+    pub stages: Vec<PathBuf>,
+    /// Where the release is to go.
+    pub wish: Wish,
+    /// Whose objects are the application's own.
+    pub inventory: Inventory,
+    /// Whether everything that an upgrade rests on is read, though none is due.
+    pub facts: bool,
+    /// What is read besides control planes.
+    pub surroundings: surroundings::Wanted,
 }
 
 /// What was read.
@@ -42,6 +62,30 @@ pub struct View {
     pub istiods: Vec<Object>,
     /// The proxies, where they were asked for: per istiod that could not be asked, why.
     pub proxies: Option<Proxies>,
+    /// Namespace of istiod.
+    pub namespace: String,
+    /// The application's own revisions.
+    pub fleet: Fleet,
+    /// Where the release goes; none without a release.
+    pub target: Option<Target>,
+    /// The attached release, where the one that is applied is a stage on the way to it.
+    pub goal: Option<Goal>,
+    /// What an upgrade rests on, where one is due.
+    pub facts: Option<Facts>,
+    /// The cluster besides its control planes.
+    pub surroundings: surroundings::Surroundings,
+    /// Where a migration stands, if one was ever begun.
+    pub migration: Option<migration::execute::Journal>,
+}
+
+/// A release that is more than one step away.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Goal {
+    /// Its version.
+    pub version: String,
+    /// The versions of the attached stages that lead to it, itself last; or the minors for which
+    /// none is attached.
+    pub path: Result<Vec<String>, Vec<Minor>>,
 }
 
 /// A payload's control plane and the digest of the payload's file.
@@ -51,7 +95,9 @@ pub struct Release {
     pub sha256: String,
     /// Version of the release.
     pub version: String,
-    /// What it renders to, with the settings of the query.
+    /// The settings it was rendered with: those of the query, in the revision that it goes to.
+    pub settings: Settings,
+    /// What it renders to.
     pub control_plane: ControlPlane,
 }
 
@@ -89,10 +135,9 @@ pub fn query(view: &ModelView) -> Query {
         .as_ref()
         .is_some_and(|action| action.name == "proxy-status");
     // Only who applies or plans needs the charts rendered.
-    let plans = view
-        .action
-        .as_ref()
-        .is_some_and(|action| actions::wants_plan(&action.name));
+    let plans = view.action.as_ref().is_some_and(|action| {
+        actions::wants_plan(&action.name) || actions::wants_facts(&action.name)
+    });
     let settings = inputs(view)
         .options
         .ok()
@@ -101,12 +146,47 @@ pub fn query(view: &ModelView) -> Query {
             kubernetes_version: view.context.cloud_api_version.clone(),
             ..options.settings
         });
+    let facts = view
+        .action
+        .as_ref()
+        .is_some_and(|action| actions::wants_facts(&action.name));
     Query {
+        stages: stages(view),
+        wish: wish(view),
+        inventory: inventory(view),
+        surroundings: surroundings::wanted(view),
+        facts,
         release,
         sha256: config::release_sha256(&view.config),
         settings,
         cache: view.context.charm_dir.clone(),
         proxies,
+    }
+}
+
+/// The attached payloads of stages.
+fn stages(view: &ModelView) -> Vec<PathBuf> {
+    let attached = STAGES.iter().filter_map(|name| view.resources.get(*name));
+    attached.flatten().cloned().collect()
+}
+
+/// Where the release is to go, by options and action.
+fn wish(view: &ModelView) -> Wish {
+    let revision = view.config.str("revision").map(str::trim);
+    let options = inputs(view).options.ok();
+    Wish {
+        namespace: options
+            .as_ref()
+            .map_or_else(String::new, |o| o.settings.namespace.to_string()),
+        revision: revision
+            .filter(|text| !text.is_empty())
+            .and_then(|text| text.parse().ok()),
+        strategy: options.map(|o| o.upgrade_strategy).unwrap_or_default(),
+        intent: view
+            .action
+            .as_ref()
+            .map(actions::intent)
+            .unwrap_or_default(),
     }
 }
 

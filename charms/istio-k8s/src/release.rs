@@ -24,21 +24,46 @@ const CACHE: &str = ".rendered.json";
 #[derive(Deserialize, Serialize)]
 struct Cached {
     key: String,
+    sha256: String,
     version: String,
     control_plane: ControlPlane,
 }
 
-/// The control plane that the payload at `path` renders to. A payload that is not the `pinned` one is
-/// not even unpacked.
+/// A payload whose version is known.
+#[derive(Debug)]
+pub struct Opened {
+    /// SHA-256 of the file, in lower-case hexadecimal.
+    pub sha256: String,
+    /// Version of the release.
+    pub version: String,
+    file: PathBuf,
+    content: Content,
+}
+
+/// What there is of a payload: the last rendering, or the charts.
+#[derive(Debug)]
+enum Content {
+    Kept(Box<CachedKey>),
+    Charts(Box<Payload>),
+}
+
+/// A kept rendering and the key that it is kept under.
+#[derive(Debug)]
+struct CachedKey {
+    key: String,
+    control_plane: ControlPlane,
+    bytes: Vec<u8>,
+}
+
+/// Reads the payload at `path`. One that is not the `pinned` one is not even unpacked.
 ///
 /// # Errors
-/// No payload, a damaged one, or one that does not go together with the settings.
-pub fn read(
+/// No payload, or a damaged one.
+pub fn open(
     path: Result<&PathBuf, &String>,
     pinned: Option<&str>,
-    settings: &Settings,
     cache: &Path,
-) -> Result<Release, ReleaseTrouble> {
+) -> Result<Opened, ReleaseTrouble> {
     let path = path.map_err(|_| ReleaseTrouble::Missing)?;
     let bytes = fs::read(path).map_err(|why| ReleaseTrouble::Damaged(why.to_string()))?;
     let sha256 = hex(&Sha256::digest(&bytes));
@@ -48,42 +73,88 @@ pub fn read(
     if pinned.is_some_and(|pinned| pinned != sha256) {
         return Err(ReleaseTrouble::Pinned(sha256));
     }
-    let key = key(&sha256, settings);
     let file = cache.join(CACHE);
-    if let Some(Cached {
-        version,
-        control_plane,
-        ..
-    }) = cached(&file, &key)
-    {
-        return Ok(Release {
+    if let Some(kept) = cached(&file).filter(|kept| kept.sha256 == sha256) {
+        let Cached {
+            key,
             sha256,
             version,
             control_plane,
+        } = kept;
+        let kept = CachedKey {
+            key,
+            control_plane,
+            bytes,
+        };
+        return Ok(Opened {
+            sha256,
+            version,
+            file,
+            content: Content::Kept(Box::new(kept)),
         });
     }
-    let payload = Payload::from_tar_gz(&bytes).map_err(|why| match why {
+    let payload = unpacked(&bytes)?;
+    Ok(Opened {
+        sha256,
+        version: payload.version().to_owned(),
+        file,
+        content: Content::Charts(Box::new(payload)),
+    })
+}
+
+impl Opened {
+    /// What it renders to.
+    ///
+    /// # Errors
+    /// A payload that does not go together with the settings.
+    pub fn render(self, settings: Settings) -> Result<Release, ReleaseTrouble> {
+        let Self {
+            sha256,
+            version,
+            file,
+            content,
+        } = self;
+        let key = key(&sha256, &settings);
+        let payload = match content {
+            Content::Kept(kept) if kept.key == key => {
+                return Ok(Release {
+                    sha256,
+                    version,
+                    settings,
+                    control_plane: kept.control_plane,
+                });
+            }
+            Content::Kept(kept) => unpacked(&kept.bytes)?,
+            Content::Charts(payload) => *payload,
+        };
+        let control_plane = control_plane(&payload, &settings)
+            .map_err(|why| ReleaseTrouble::Unrenderable(chain(&why)))?;
+        let fresh = Cached {
+            key,
+            sha256,
+            version,
+            control_plane,
+        };
+        keep(&file, &fresh);
+        let Cached {
+            key: _,
+            sha256,
+            version,
+            control_plane,
+        } = fresh;
+        Ok(Release {
+            sha256,
+            version,
+            settings,
+            control_plane,
+        })
+    }
+}
+
+fn unpacked(bytes: &[u8]) -> Result<Payload, ReleaseTrouble> {
+    Payload::from_tar_gz(bytes).map_err(|why| match why {
         PayloadError::Empty => ReleaseTrouble::Missing,
         why => damaged(&why),
-    })?;
-    let version = payload.version().to_owned();
-    let control_plane = control_plane(&payload, settings)
-        .map_err(|why| ReleaseTrouble::Unrenderable(chain(&why)))?;
-    let fresh = Cached {
-        key,
-        version,
-        control_plane,
-    };
-    keep(&file, &fresh);
-    let Cached {
-        version,
-        control_plane,
-        ..
-    } = fresh;
-    Ok(Release {
-        sha256,
-        version,
-        control_plane,
     })
 }
 
@@ -121,10 +192,9 @@ fn this_build() -> String {
     format!("{} {:?}", file.len(), file.modified().ok())
 }
 
-fn cached(file: &Path, key: &str) -> Option<Cached> {
+fn cached(file: &Path) -> Option<Cached> {
     let bytes = fs::read(file).ok()?;
-    let cached: Cached = serde_json::from_slice(&bytes).ok()?;
-    (cached.key == key).then_some(cached)
+    serde_json::from_slice(&bytes).ok()
 }
 
 /// Writes beside and renames, so that a reader never sees half a file. A directory that cannot be

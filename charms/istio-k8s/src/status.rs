@@ -1,5 +1,7 @@
 //! Status and databags, from what was applied and what is wrong. Pure.
 
+use std::fmt::Write as _;
+
 use juju_charm::{Databag, LocalData, ModelView, Outcome, Problem, StatusMessage};
 use kube_apply::Applied;
 use relations::IstioMetadata;
@@ -65,9 +67,13 @@ fn problems_of(view: &ModelView, applied: &Applied) -> Vec<Problem> {
 
 fn running(view: &ModelView, installation: &Installation) -> Outcome {
     let Installation {
-        settings, version, ..
+        settings,
+        version,
+        on_the_way,
+        answers,
+        ..
     } = installation;
-    let message = if settings.revision.is_default() {
+    let mut message = if settings.revision.is_default() {
         format!("Istio {version} in {}", settings.namespace)
     } else {
         format!(
@@ -75,6 +81,12 @@ fn running(view: &ModelView, installation: &Installation) -> Outcome {
             settings.namespace, settings.revision
         )
     };
+    if let Some(revision) = answers {
+        let _ = write!(message, "; default is revision {revision}");
+    }
+    if let Some(goal) = on_the_way {
+        let _ = write!(message, ", on the way to {goal}");
+    }
     let mut outcome = Outcome::status(view, StatusMessage::active(message));
     outcome.workload_version = Some(version.clone());
     let metadata = IstioMetadata {

@@ -1,18 +1,26 @@
 //! Decides, from what was read, whether there is something to install and what. Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use juju_charm::{Event, ModelView, Problem};
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use kube_apply::{Inventory, Object};
-use mesh::control_plane::render::webhooks_of;
+use mesh::Revision;
 use mesh::control_plane::{ControlPlane, Settings};
 use mesh::injection::{is_injector, overlaps};
+use mesh::upgrade::finding;
 use semver::Version;
 use serde_json::Value;
 
+use crate::actions;
+use crate::config::{Options, UpgradeStrategy};
 use crate::inputs::{Inputs, inputs};
-use crate::observe::{Release, ReleaseTrouble, View, inventory};
+use crate::observe::{Proxies, Release, ReleaseTrouble, View, inventory};
+use crate::upgrade::assemble::assemble;
+pub use crate::upgrade::assemble::{Installation, Kept, Order};
+use crate::upgrade::checks;
+use crate::upgrade::target::{Intent, Target};
+use crate::{authority, gateway_api, singletons};
 
 /// What to do.
 #[derive(Debug)]
@@ -23,24 +31,10 @@ pub enum Validated {
     Leave,
     /// Something is wrong and everything stays as it is; what is known of the settings.
     Stay(Option<Box<Settings>>),
+    /// A migration is under way, or awaited: until its end the application touches nothing.
+    Aside(Box<Settings>),
     /// Install or keep this.
     Run(Box<Installation>),
-}
-
-/// A control plane to install or keep.
-#[derive(Debug)]
-pub struct Installation {
-    /// The settings it was rendered from.
-    pub settings: Settings,
-    /// Its objects, webhooks apart.
-    pub control_plane: ControlPlane,
-    /// Its webhooks.
-    pub webhooks: Vec<Value>,
-    /// Version of the release.
-    pub version: String,
-    /// Whether an istiod of another image runs in its place now, or may still: a rollout that an
-    /// earlier hook began is not over while pods of the old istiod are left.
-    pub replaces: bool,
 }
 
 /// Checks everything that can be checked before the first write.
@@ -61,50 +55,183 @@ pub fn validate(view: &ModelView, cluster: &View) -> (Validated, Vec<Problem>) {
         Ok(options) => options,
         Err(problems) => return (Validated::Stay(None), problems),
     };
+    if let Some(problem) = migrating(view, cluster) {
+        return (Validated::Aside(Box::new(options.settings)), vec![problem]);
+    }
     let installation = asked_version(view, cluster, options.version.as_ref())
-        .and_then(|()| installation(view, cluster, &options.settings));
-    let settings = options.settings;
+        .and_then(|()| installation(view, cluster, &options));
     match installation {
-        Ok(installation) => (Validated::Run(Box::new(installation)), degraded),
-        Err(problem) => (Validated::Stay(Some(Box::new(settings))), vec![problem]),
+        Ok((installation, problem)) => {
+            let authority = authority::problem(view, cluster);
+            let (_, gateway_api) = gateway_api::wanted(view, cluster);
+            let problems = problem
+                .into_iter()
+                .chain(degraded)
+                .chain(authority)
+                .chain(gateway_api)
+                .collect();
+            (Validated::Run(Box::new(installation)), problems)
+        }
+        Err(problem) => {
+            let settings = Box::new(options.settings);
+            (Validated::Stay(Some(settings)), vec![problem])
+        }
+    }
+}
+
+/// Why the application stands aside: a migration has begun that has not ended, or the option
+/// `migrate-from` names an Istio that has not been moved yet.
+fn migrating(view: &ModelView, cluster: &View) -> Option<Problem> {
+    let app = &view.context.app;
+    let hint = format!("juju run {app}/leader migrate");
+    match &cluster.migration {
+        Some(journal) if !journal.has_ended() => {
+            let way = if journal.back { "is being taken back" } else { "is under way" };
+            Some(Problem::waiting(format!("migration {} {way}", journal.plan)).with_hint(hint))
+        }
+        Some(journal) if !journal.back => None,
+        _ => {
+            let from = view.config.str("migrate-from").map(str::trim);
+            let from = from.filter(|from| !from.is_empty())?;
+            let message = format!("waits for the migration of the Istio in {from}");
+            Some(Problem::blocked(message).with_hint(hint))
+        }
     }
 }
 
 fn installation(
     view: &ModelView,
     cluster: &View,
-    settings: &Settings,
-) -> Result<Installation, Problem> {
+    options: &Options,
+) -> Result<(Installation, Option<Problem>), Problem> {
     let release = release(view, cluster)?;
+    let target = cluster
+        .target
+        .as_ref()
+        .ok_or_else(|| Problem::waiting("where the release goes is not known"))?;
     let inventory = inventory(view);
-    let ours = cluster.istiods.iter().find(|d| inventory.owns(d));
-    let control_plane = &release.control_plane;
-    let webhooks = webhooks_of(control_plane, settings, &live_failure_policies(cluster));
-    if let Some(deployment) = ours {
-        stays_in_place(view, deployment, settings)?;
-        stays_whole(view, control_plane)?;
-        not_older(view, deployment, &release.version)?;
+    let runs = !cluster.fleet.running.is_empty();
+    for istiod in cluster.istiods.iter().filter(|d| inventory.owns(d)) {
+        stays_in_place(view, istiod, &release.settings)?;
     }
-    each_object_once(control_plane, &webhooks)?;
-    no_second_injector(view, cluster, &inventory, &webhooks, ours.is_some())?;
-    let wanted = control_plane
-        .istiod
-        .first()
-        .map(|d| image(&d["spec"]["template"]["spec"]));
-    let running = ours.map(|d| image(&d.value()["spec"]["template"]["spec"]));
-    let replaces = ours.is_some_and(has_old_pods) || (running.is_some() && running != wanted);
-    Ok(Installation {
-        settings: settings.clone(),
-        control_plane: control_plane.clone(),
-        webhooks,
-        version: release.version.clone(),
-        replaces,
-    })
+    stays_its_revision(view, cluster, target, options.upgrade_strategy)?;
+    if runs {
+        stays_whole(view, &release.control_plane)?;
+    }
+    asked_revisions(view, cluster, target)?;
+    let (installation, problem) = assemble(view, cluster, release, target, retries(view));
+    if installation.failed.is_none() {
+        let findings = checks::findings(view, cluster, target, release);
+        if let Some(refusal) = checks::refusal(&findings) {
+            return Err(refusal);
+        }
+    }
+    each_object_once(&installation.control_plane, &installation.webhooks)?;
+    singletons::check(
+        view,
+        cluster,
+        &installation.settings,
+        &installation.control_plane,
+        &installation.webhooks,
+    )?;
+    no_second_injector(view, cluster, &inventory, &installation.webhooks, runs)?;
+    Ok((installation, problem))
+}
+
+/// Whether what failed before is to be tried again.
+fn retries(view: &ModelView) -> bool {
+    view.action
+        .as_ref()
+        .is_some_and(|action| action.name == "upgrade")
+}
+
+/// What an action asks of a revision is about one of ours, and one that may go.
+fn asked_revisions(view: &ModelView, cluster: &View, target: &Target) -> Result<(), Problem> {
+    let app = &view.context.app;
+    let fleet = &cluster.fleet;
+    let known = |revision: &str| {
+        fleet.running.contains_key(revision) || fleet.records.contains_key(revision)
+    };
+    match view
+        .action
+        .as_ref()
+        .map(actions::intent)
+        .unwrap_or_default()
+    {
+        Intent::Rollback(Some(revision)) if !known(revision.label()) => {
+            return Err(Problem::blocked(format!(
+                "parameter revision: {revision} is no revision of {app}"
+            )));
+        }
+        Intent::Remove(revision) => {
+            return removable(view, cluster, target, &revision);
+        }
+        Intent::Promote if !fleet.records.contains_key(target.revision.label()) => {
+            let revision = &target.revision;
+            let why = format!("revision {revision} has not come up, so it is not promoted");
+            return Err(Problem::waiting(why));
+        }
+        Intent::Keep | Intent::Promote | Intent::Rollback(_) => {}
+    }
+    // What is not recorded cannot be kept: it would be pruned under its proxies.
+    let unknown = target
+        .others
+        .iter()
+        .find(|other| !fleet.records.contains_key(*other));
+    match unknown {
+        Some(other) => Err(Problem::blocked(format!(
+            "revision {other} has not come up, so it cannot be kept beside {}",
+            target.revision
+        ))
+        .with_hint(format!(
+            "juju run {app}/leader remove-revision revision={other}"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// A revision goes when nothing depends on it.
+fn removable(
+    view: &ModelView,
+    cluster: &View,
+    target: &Target,
+    revision: &Revision,
+) -> Result<(), Problem> {
+    let app = &view.context.app;
+    if *revision == target.revision {
+        let why = format!("revision {revision} is what the attached release runs as");
+        return Err(Problem::blocked(why));
+    }
+    if target.holder.as_ref() == Some(revision) {
+        let why = format!("revision {revision} answers for the default");
+        return Err(Problem::blocked(why).with_hint(format!("juju run {app}/leader promote")));
+    }
+    let Some(Proxies { proxies, failures }) = &cluster.proxies else {
+        return Err(Problem::waiting("the proxies were not read"));
+    };
+    let left: Vec<String> = proxies
+        .iter()
+        .filter(|proxy| proxy.revision == revision.label())
+        .map(|proxy| proxy.proxy.clone())
+        .collect();
+    if !left.is_empty() {
+        let why = format!("revision {revision} still serves {}", finding::few(&left));
+        let hint = format!("juju run {app}/leader proxy-status revision={revision}");
+        return Err(Problem::blocked(why).with_hint(hint));
+    }
+    if let Some(failure) = failures.first() {
+        return Err(Problem::blocked(format!(
+            "which proxies are left is not known: {failure}"
+        )));
+    }
+    Ok(())
 }
 
 /// The option `version` and the attached release are to agree.
 fn asked_version(view: &ModelView, cluster: &View, asked: Option<&Version>) -> Result<(), Problem> {
-    let attached = &release(view, cluster)?.version;
+    let release = release(view, cluster)?;
+    let goal = cluster.goal.as_ref();
+    let attached = goal.map_or(&release.version, |goal| &goal.version);
     match asked {
         Some(asked) if asked.to_string() != *attached => Err(Problem::blocked(format!(
             "option version: \"{asked}\" is asked for, the resource istio-release is {attached}"
@@ -138,24 +265,41 @@ fn release<'a>(view: &ModelView, cluster: &'a View) -> Result<&'a Release, Probl
     Ok(release)
 }
 
-/// A running control plane neither moves nor changes its revision by an option: that would start
-/// a second one and take the first away under its proxies.
+/// A running control plane does not move by an option: that would start a second one and take the
+/// first away under its proxies.
 fn stays_in_place(view: &ModelView, istiod: &Object, settings: &Settings) -> Result<(), Problem> {
     let app = &view.context.app;
     let namespace = istiod.namespace().unwrap_or_default();
-    if namespace != settings.namespace.as_str() {
-        return Err(Problem::blocked(format!(
-            "option namespace: istiod runs in {namespace}, it is not moved by an option"
-        ))
-        .with_hint(format!("juju config {app} namespace={namespace}")));
+    if namespace == settings.namespace.as_str() {
+        return Ok(());
     }
-    match istiod.label("istio.io/rev") {
-        Some(revision) if revision != settings.revision.label() => Err(Problem::blocked(format!(
-            "option revision: istiod runs as {revision}, its revision does not change"
-        ))
-        .with_hint(format!("juju config {app} revision={revision}"))),
-        _ => Ok(()),
+    Err(Problem::blocked(format!(
+        "option namespace: istiod runs in {namespace}, it is not moved by an option"
+    ))
+    .with_hint(format!("juju config {app} namespace={namespace}")))
+}
+
+/// Another revision comes up beside the running one only where that is asked for.
+fn stays_its_revision(
+    view: &ModelView,
+    cluster: &View,
+    target: &Target,
+    strategy: UpgradeStrategy,
+) -> Result<(), Problem> {
+    let running = &cluster.fleet.running;
+    if strategy == UpgradeStrategy::Canary || running.contains_key(target.revision.label()) {
+        return Ok(());
     }
+    let held = target.holder.as_ref().map(Revision::label);
+    let held = held.filter(|held| running.contains_key(*held));
+    let Some(revision) = held.or_else(|| running.keys().next().map(String::as_str)) else {
+        return Ok(());
+    };
+    let app = &view.context.app;
+    Err(Problem::blocked(format!(
+        "option revision: istiod runs as {revision}, its revision does not change"
+    ))
+    .with_hint(format!("juju config {app} revision={revision}")))
 }
 
 /// Options under which nothing of istiod is rendered would prune the running one, under its proxies
@@ -169,27 +313,6 @@ fn stays_whole(view: &ModelView, control_plane: &ControlPlane) -> Result<(), Pro
         "options profile and values leave out the istiod that runs; remove the application instead",
     )
     .with_hint(format!("juju config {app} profile=default")))
-}
-
-/// An older release lacks fields of the newer one's definitions, and the API server drops what it
-/// does not know from everybody's objects.
-fn not_older(view: &ModelView, istiod: &Object, release: &str) -> Result<(), Problem> {
-    let running = istiod
-        .label("app.kubernetes.io/version")
-        .unwrap_or_default();
-    let (Ok(ours), Ok(live)) = (Version::parse(release), Version::parse(running)) else {
-        return Ok(());
-    };
-    if (ours.major, ours.minor) >= (live.major, live.minor) {
-        return Ok(());
-    }
-    Err(Problem::blocked(format!(
-        "Istio {running} runs, the resource istio-release is {release}"
-    ))
-    .with_hint(format!(
-        "juju attach-resource {} istio-release=FILE",
-        view.context.app
-    )))
 }
 
 /// Two objects of one name would overwrite each other in every hook; one without a name is no
@@ -238,7 +361,7 @@ fn no_second_injector(
     let foreign: Vec<MutatingWebhookConfiguration> = cluster
         .mutating
         .iter()
-        .filter(|c| !inventory.owns(c))
+        .filter(|c| !inventory.owns(c) && !is_adopted(view, c, webhooks))
         .filter_map(|c| c.typed().ok())
         .filter(is_injector)
         .collect();
@@ -261,30 +384,17 @@ fn no_second_injector(
     Err(problem.with_hint(format!("juju config {} revision=NAME", view.context.app)))
 }
 
-/// `failurePolicy` of every validator: istiod closes it once it answers, and a reconcile must not
-/// open it again.
-fn live_failure_policies(cluster: &View) -> BTreeMap<String, String> {
-    let policy = |config: &Object| {
-        let policy = config.value()["webhooks"][0]["failurePolicy"].as_str()?;
-        Some((config.name().to_owned(), policy.to_owned()))
-    };
-    cluster.validating.iter().filter_map(policy).collect()
-}
-
-/// Whether pods of an older generation may run.
-fn has_old_pods(deployment: &Object) -> bool {
-    let number = |pointer| {
-        deployment
-            .pointer(pointer)
-            .and_then(Value::as_i64)
-            .unwrap_or_default()
-    };
-    number("/status/observedGeneration") < number("/metadata/generation")
-        || number("/status/updatedReplicas") < number("/status/replicas")
-}
-
-fn image(pod_spec: &Value) -> Option<String> {
-    pod_spec["containers"][0]["image"]
-        .as_str()
-        .map(str::to_owned)
+/// Whether the action `adopt` would take the configuration over: it is one of ours by its name, or
+/// leads to the same istiod.
+fn is_adopted(view: &ModelView, config: &Object, webhooks: &[Value]) -> bool {
+    let adopts = view.action.as_ref().is_some_and(|a| a.name == "adopt");
+    let service = |config: &Value| config["webhooks"][0]["clientConfig"]["service"].clone();
+    adopts
+        && webhooks.iter().any(|ours| {
+            let (theirs, ours_leads_to) = (service(config.value()), service(ours));
+            ours["metadata"]["name"] == config.name()
+                || (theirs["name"].is_string()
+                    && theirs["name"] == ours_leads_to["name"]
+                    && theirs["namespace"] == ours_leads_to["namespace"])
+        })
 }

@@ -2,11 +2,18 @@
 
 use kube_apply::{Applied, ObjectsSet};
 
+use crate::tasks::{Report, Task};
+use crate::upgrade::flow::Replacement;
+
 /// What one reconcile brings about.
 #[derive(Debug)]
 pub struct Objects {
     /// The objects, in the order in which they may come.
     pub set: ObjectsSet,
+    /// Where another istiod comes in: what is proven first and judged afterwards.
+    pub replacement: Option<Replacement>,
+    /// Nothing is touched: a migration is at work. There is a set only so that the hook goes on.
+    pub aside: bool,
 }
 
 /// The work of an action.
@@ -14,6 +21,8 @@ pub struct Objects {
 pub enum Work {
     /// Makes the cluster so, as a hook would.
     Reconcile(Box<Objects>),
+    /// Everything else, in order.
+    Tasks(Vec<Task>),
 }
 
 /// What came of it.
@@ -21,4 +30,6 @@ pub enum Work {
 pub enum Done {
     /// What was written.
     Reconciled(Box<Applied>),
+    /// What else came of it.
+    Report(Box<Report>),
 }

@@ -22,13 +22,13 @@ fn a_plan_of_a_fresh_cluster_creates_everything_and_writes_nothing() {
         .lines()
         .filter(|line| line.starts_with("create "))
         .collect();
-    assert_eq!(creates.len(), 16, "{plan}");
+    assert_eq!(creates.len(), 17, "{plan}");
     assert!(
         creates.contains(&"create Deployment istio-lab/istiod"),
         "{plan}"
     );
     assert!(plan.ends_with("0 unchanged"), "{plan}");
-    assert_eq!(answer.results["changes"], "16");
+    assert_eq!(answer.results["changes"], "17");
     lab.assert_untouched();
 }
 
@@ -37,7 +37,7 @@ fn a_plan_of_what_runs_changes_nothing_and_one_of_another_release_names_the_fiel
     let lab = Lab::installed();
     let answer = lab.action("plan", json!({}));
     assert_eq!(answer.results["changes"], "0");
-    assert_eq!(answer.results["plan"], "16 unchanged");
+    assert_eq!(answer.results["plan"], "17 unchanged");
     lab.attach(&Release::of("1.31.1")).config("gateways", "");
     let answer = lab.action("plan", json!({"format": "json"}));
     let plan: Value = serde_json::from_str(&answer.results["plan"]).unwrap();

@@ -296,11 +296,12 @@ fn options_that_leave_out_the_running_istiod_are_refused() {
 }
 
 #[test]
-fn an_older_release_is_refused_under_a_newer_control_plane() {
+fn a_release_two_minors_older_is_refused_under_a_newer_control_plane() {
     let lab = Lab::installed();
-    lab.attach(&Release::of("1.30.2"))
+    lab.attach(&Release::of("1.29.2"))
         .config_changed()
-        .assert_says("blocked", &["Istio 1.31.0 runs", "1.30.2"]);
+        .assert_says("blocked", &["Istio 1.31.0 to 1.29.2", "at most one"]);
+    lab.assert_untouched();
 }
 
 #[test]

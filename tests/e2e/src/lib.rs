@@ -5,9 +5,12 @@
 //! gateway. Only the cluster is looked at directly.
 
 pub mod demo;
+pub mod helm;
 pub mod http;
 pub mod juju;
 pub mod lab;
+pub mod listing;
+pub mod loops;
 pub mod story;
 pub mod wait;
 

@@ -1,5 +1,8 @@
 //! The actions' answers. Pure.
 
+mod precheck;
+mod revisions;
+
 use std::collections::BTreeMap;
 
 use juju_charm::{ActionCall, ActionOutcome, ModelView, Problem};
@@ -7,32 +10,57 @@ use kube_apply::Plan;
 use mesh::proxy_status::ProxyStatus;
 
 use crate::observe::{Proxies, View};
+use crate::upgrade::target::Intent;
 use crate::validate::Validated;
 use crate::work::{Done, Work};
 
 /// Whether the action needs to know what a reconcile would change.
 pub fn wants_plan(action: &str) -> bool {
-    action == "plan"
+    action == "plan" || revisions::is_one(action)
 }
 
 /// The work of the action, if it is one that writes and may do so.
-pub fn work(view: &ModelView, validated: &Validated, cluster: &View) -> Option<Work> {
-    let _ = (view, validated, cluster);
-    None
+pub fn work(view: &ModelView, validated: &Validated, _cluster: &View) -> Option<Work> {
+    revisions::work(view, validated)
+}
+
+/// Whether the action needs to know what an upgrade rests on.
+pub fn wants_facts(action: &str) -> bool {
+    action == "precheck" || revisions::is_one(action)
+}
+
+/// What the action asks of the revisions.
+pub fn intent(call: &ActionCall) -> Intent {
+    let revision = || {
+        let text = call.params.get("revision").and_then(|v| v.as_str());
+        text.filter(|text| !text.is_empty())?.parse().ok()
+    };
+    match call.name.as_str() {
+        "promote" => Intent::Promote,
+        "rollback" => Intent::Rollback(revision()),
+        "remove-revision" => revision().map_or(Intent::Keep, Intent::Remove),
+        _ => Intent::Keep,
+    }
 }
 
 /// Answers an action.
 pub fn action(
+    view: &ModelView,
     call: &ActionCall,
+    validated: &Validated,
     cluster: &View,
     plan: Option<&Plan>,
-    _done: Option<&Done>,
+    done: Option<&Done>,
     problems: &[Problem],
 ) -> ActionOutcome {
     let json = call.params.get("format").and_then(|v| v.as_str()) == Some("json");
     match call.name.as_str() {
         "plan" => answer_plan(plan, problems, json),
         "proxy-status" => answer_proxies(call, cluster.proxies.as_ref(), json),
+        "precheck" => precheck::answer(view, cluster, problems, json),
+        name if revisions::is_one(name) => {
+            revisions::answer(view, call, validated, cluster, plan, done, problems)
+        }
         other => failed(format!("unknown action {other}")),
     }
 }

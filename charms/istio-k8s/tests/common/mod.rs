@@ -70,6 +70,15 @@ impl Lab {
         self.change(|state| state.resource("istio-release", payload))
     }
 
+    /// Attaches a release on the way.
+    pub fn attach_stage(&self, number: usize, release: &Release) -> &Self {
+        let dir = self.dir.path().join(format!("stage-{number}"));
+        fs::create_dir_all(&dir).expect("a directory");
+        let payload = release.write(&dir);
+        let name = format!("istio-release-stage-{number}");
+        self.change(|state| state.resource(&name, payload))
+    }
+
     /// Attaches a file of these bytes.
     pub fn attach_bytes(&self, bytes: &[u8]) -> &Self {
         let path = self.payload();
