@@ -341,18 +341,18 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Whether a text has no characters about which readers of YAML disagree: tabs, other control characters and line breaks,
-/// marks of byte order.
+/// Whether a text has no characters about which readers of YAML disagree (tabs, other control characters and line breaks,
+/// marks of byte order), and no line that ends a document.
 fn is_simple(text: &str) -> bool {
     let is_plain_ascii = |b: &u8| *b == b'\n' || (b' '..0x7f).contains(b);
-    if text.as_bytes().iter().all(is_plain_ascii) {
-        return true;
-    }
-    text.chars().all(|c| match c {
+    let is_plain = |c: char| match c {
         '\n' | ' '..='\x7e' => true,
         '\0'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => false,
         _ => true,
-    })
+    };
+    (text.as_bytes().iter().all(is_plain_ascii) || text.chars().all(is_plain))
+        && !text.starts_with("...")
+        && !text.contains("\n...")
 }
 
 #[cfg(test)]

@@ -14,8 +14,15 @@ impl<'t> Reader<'t> {
                 | b'>' | b'\'' | b'"' | b'%' | b'@' | b'`' | b' ' | b'\n',
             )
             | None => false,
-            // The end of a document, where it begins a line.
-            Some(b'.') => !self.text[self.at..].starts_with("..."),
+            Some(_) => true,
+        }
+    }
+
+    /// Whether this may be a further line of a plain scalar: in the middle of one, most characters mean nothing.
+    fn may_continue(&self) -> bool {
+        match self.byte(0) {
+            Some(b'-' | b'?' | b':') => !self.is_gap(1),
+            Some(b'%') | None => false,
             Some(_) => true,
         }
     }
@@ -63,7 +70,7 @@ impl<'t> Reader<'t> {
                 let text = folded.as_deref().unwrap_or(first);
                 return resolve(text).into_json(text);
             }
-            if is_last || self.is_dash() || !self.is_plain_start() {
+            if is_last || !self.may_continue() {
                 return None;
             }
             let (line, has_comment) = self.plain_line()?;

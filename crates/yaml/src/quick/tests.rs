@@ -117,6 +117,8 @@ fn nearly() -> impl Strategy<Value = String> {
             "|-\n@  l1\n@ ",
             "|+\n@ l1\n\n",
             "x\n@  y\n\n@   z",
+            "x\n@  'y' `z`",
+            "x\n@  [z, {\n@  &a *b !c @d | > \"",
             "'a\n@  b\n\n@ c '",
             "\"a \n@  b\\\n@  \\ c\"",
             "",
