@@ -16,6 +16,7 @@ mod flow;
 mod load;
 mod log;
 mod metadata;
+mod no_world;
 mod outcome;
 mod problem;
 mod process;
@@ -37,6 +38,7 @@ pub use crate::metadata::{
     ActionSpec, ConfigOption, Endpoint, Metadata, MetadataError, OptionKind, ParamKind, ParamSpec,
     ResourceKind, Role,
 };
+pub use crate::no_world::{Never, NoWorld};
 pub use crate::outcome::{LocalData, Outcome};
 pub use crate::problem::{MAX_MESSAGE_CHARS, Problem, Severity, status_line, worst};
 pub use crate::process::run;

@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask demo`, `test`, `tidy`, `pack` and thin delegations.
+//! The project's own commands: `cargo xtask demo`, `test`, `tidy`, `pack`, `new-charm` and thin delegations.
 //!
 //! Invariants: depends on no crate of the workspace but `yaml`; everything else is reached by
 //! running cargo. Results go to standard output, progress to standard error.
@@ -13,6 +13,7 @@
 )]
 
 mod delegate;
+mod new_charm;
 mod pack;
 mod preflight;
 mod process;
@@ -45,6 +46,11 @@ enum Command {
     Pack {
         /// One charm; all of them when left out.
         charm: Option<String>,
+    },
+    /// Write a charm to begin with to charms/NAME.
+    NewCharm {
+        /// Its name: lower-case words with inner dashes.
+        name: String,
     },
     /// Show the product at work on a real cluster.
     Demo {
@@ -120,6 +126,11 @@ fn run(cli: Cli) -> Result<ExitCode> {
             for packed in pack::pack(&workspace, charm.as_deref())? {
                 println!("{}", packed.display());
             }
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::NewCharm { name } => {
+            let folder = new_charm::new_charm(&workspace, &name)?;
+            println!("{}", folder.display());
             Ok(ExitCode::SUCCESS)
         }
         Command::Demo {

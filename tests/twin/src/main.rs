@@ -4,51 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::process::ExitCode;
 
-use juju_charm::{
-    ActionOutcome, Charm, EffectError, Effects, Event, LocalData, ModelView, Outcome, Problem,
-    Progress,
-};
-
-/// A charm without a world besides Juju.
-#[derive(Debug)]
-struct Nothing;
-
-/// Nothing cannot fail.
-#[derive(Debug, thiserror::Error)]
-enum Never {}
-
-impl EffectError for Never {
-    fn problem(&self) -> Option<Problem> {
-        match *self {}
-    }
-}
-
-impl Effects for Nothing {
-    type Query = ();
-    type View = ();
-    type Objects = ();
-    type Applied = ();
-    type Plan = ();
-    type Work = Infallible;
-    type Done = Infallible;
-    type Error = Never;
-
-    async fn observe(&self, (): ()) -> Result<(), Never> {
-        Ok(())
-    }
-
-    async fn apply(&self, (): ()) -> Result<(), Never> {
-        Ok(())
-    }
-
-    async fn plan(&self, (): ()) -> Result<(), Never> {
-        Ok(())
-    }
-
-    async fn work(&self, work: Infallible, _: &dyn Progress) -> Result<Infallible, Never> {
-        match work {}
-    }
-}
+use juju_charm::{ActionOutcome, Charm, Event, LocalData, ModelView, NoWorld, Outcome, Problem};
 
 struct Twin;
 
@@ -60,7 +16,7 @@ struct Sum {
 
 impl Charm for Twin {
     const METADATA: &'static str = include_str!("../charmcraft.yaml");
-    type Fx = Nothing;
+    type Fx = NoWorld;
     type Validated = Sum;
 
     fn wants_planned_units(_: &Event) -> bool {
@@ -131,5 +87,5 @@ impl Charm for Twin {
 }
 
 fn main() -> ExitCode {
-    juju_charm::run::<Twin>(|_| Ok(Nothing))
+    juju_charm::run::<Twin>(NoWorld::connect)
 }
