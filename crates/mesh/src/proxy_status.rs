@@ -27,7 +27,7 @@ pub enum Sync {
     Synced,
     /// Something was sent that is not acknowledged yet, or was refused.
     Stale,
-    /// Nothing of this kind was sent: the proxy does not need it.
+    /// Nothing of this kind was sent: the proxy does not need it. A ztunnel needs none of the four.
     Unsent,
 }
 
@@ -120,6 +120,28 @@ mod tests {
         assert_eq!(
             (found[0].cds, found[0].lds, found[0].rds, found[0].eds),
             (Sync::Synced, Sync::Stale, Sync::Unsent, Sync::Synced)
+        );
+    }
+
+    #[test]
+    fn waypoints_and_ztunnels_are_told_apart_from_sidecars_and_gateways() {
+        let body = r#"[
+          {"proxy":"ztunnel-a.node-lab","proxy_type":"ztunnel","istio_version":"1.31.0"},
+          {"proxy":"way-1.web-lab","proxy_type":"waypoint","istio_version":"1.31.0",
+           "cluster_sent":"a","cluster_acked":"a"},
+          {"proxy":"edge-1.edge-lab","proxy_type":"router","istio_version":"1.30.3"}]"#;
+        let found = parse("istiod-0.istio-lab", "default", body).unwrap();
+        let kinds: Vec<_> = found
+            .iter()
+            .map(|p| (p.kind.as_str(), p.cds, p.version.as_str()))
+            .collect();
+        assert_eq!(
+            kinds,
+            [
+                ("router", Sync::Unsent, "1.30.3"),
+                ("waypoint", Sync::Synced, "1.31.0"),
+                ("ztunnel", Sync::Unsent, "1.31.0"),
+            ]
         );
     }
 

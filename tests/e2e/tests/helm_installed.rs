@@ -1,15 +1,11 @@
 //! The integrator on an Istio that Helm installed, in a namespace of its own.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Result, anyhow};
 use e2e::Lab;
-use e2e::lab::HUB;
 use e2e::story::Story;
-use testbed::build::need;
-use testbed::{Artifact, V1_31};
+use testbed::V1_31;
 
 const MODEL: &str = "helm-lab";
 const ISTIO: &str = "mesh-lab";
@@ -25,89 +21,8 @@ fn story() -> Result<MutexGuard<'static, Story>> {
 
 fn deploy() -> Result<Story> {
     let lab = Lab::up(MODEL, &[V1_31])?;
-    install(&lab)?;
+    e2e::helm::install(&lab, ISTIO, EDGE)?;
     Story::deploy(lab, MODEL, (EDGE, "edge"))
-}
-
-/// What upstream's guide does, in another namespace than it says.
-fn install(lab: &Lab) -> Result<()> {
-    let charts = charts(lab)?;
-    let values = lab.write("values.yaml", testbed::pilot_values())?;
-    let ns = format!("global.istioNamespace={ISTIO}");
-    let hub = format!("global.hub={HUB}");
-    let tag = format!("global.tag={}", V1_31.version);
-    helm(
-        lab,
-        &["istio-base", "-n", ISTIO, "--set", &ns],
-        &charts.join("base"),
-    )?;
-    helm(
-        lab,
-        &[
-            "istiod", "-n", ISTIO, "-f", &values, "--set", &ns, "--set", &hub, "--set", &tag,
-            "--wait",
-        ],
-        &charts.join("istio-control/istio-discovery"),
-    )?;
-    helm(
-        lab,
-        &[
-            "edge",
-            "-n",
-            EDGE,
-            "--set",
-            "service.type=ClusterIP",
-            "--set",
-            "autoscaling.enabled=false",
-            "--wait",
-        ],
-        &charts.join("gateway"),
-    )
-}
-
-/// The release's charts, unpacked.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "Helm takes a chart from a directory"
-)]
-fn charts(lab: &Lab) -> Result<PathBuf> {
-    let dir = PathBuf::from(lab.write("payload", "")?).with_file_name("charts");
-    std::fs::create_dir_all(&dir)?;
-    let output = Command::new("tar")
-        .arg("xzf")
-        .arg(V1_31.payload()?)
-        .arg("-C")
-        .arg(&dir)
-        .output()?;
-    ensure!(
-        output.status.success(),
-        "tar: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Ok(dir.join(format!("istio-{}/manifests/charts", V1_31.version)))
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "Helm is the other installer under test"
-)]
-fn helm(lab: &Lab, args: &[&str], chart: &Path) -> Result<()> {
-    let helm = need(&[Artifact::Helm], &mut |_| {})?
-        .path(Artifact::Helm)?
-        .to_owned();
-    let output = Command::new(helm)
-        .args(["install", "--create-namespace", "--timeout", "180s"])
-        .args(args)
-        .arg(chart)
-        .env("KUBECONFIG", lab.kubeconfig())
-        .output()
-        .context("helm")?;
-    ensure!(
-        output.status.success(),
-        "helm {args:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Ok(())
 }
 
 #[test]

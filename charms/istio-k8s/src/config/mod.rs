@@ -25,7 +25,7 @@ use self::text::{Bad, one_of, text};
 const RESERVED: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];
 
 /// Name and type of every option, as `charmcraft.yaml` has them.
-pub const OPTIONS: [(&str, &str); 22] = [
+pub const OPTIONS: [(&str, &str); 23] = [
     ("autoscale-max", "int"),
     ("autoscale-min", "int"),
     ("components", "string"),
@@ -36,6 +36,7 @@ pub const OPTIONS: [(&str, &str); 22] = [
     ("hub", "string"),
     ("image-pull-secrets", "string"),
     ("mesh-config", "string"),
+    ("migrate-from", "string"),
     ("namespace", "string"),
     ("platform", "string"),
     ("profile", "string"),

@@ -11,8 +11,12 @@ fn config(values: &Value) -> Config {
     Config::new(values.as_object().unwrap().clone())
 }
 
+fn meshy() -> AppName {
+    "meshy".parse().unwrap()
+}
+
 fn read_all(values: &Value) -> Result<Options, Vec<Problem>> {
-    options(&config(values), &"meshy".parse().unwrap())
+    options(&config(values), &meshy())
 }
 
 #[track_caller]

@@ -44,8 +44,8 @@ rules:
 "#;
 
 /// As the istiod chart has it: what is under `pilot` wins.
-const DESCOPE: &str = r#"{{- $_ := mustMergeOverwrite $.Values (.Values.pilot | default dict) -}}
-"#;
+const DESCOPE: &str = r"{{- $_ := mustMergeOverwrite $.Values (.Values.pilot | default dict) -}}
+";
 
 const PLATFORM: &str = "cni: {cniBinDir: /lab}\n";
 
@@ -55,6 +55,7 @@ kind: ConfigMap
 metadata:
   name: istio{{ $suffix }}
 data:
+  extra: {{ .Values.jwksResolverExtraRootCA | default "" | quote }}
   mesh: |-
 {{ toYaml .Values.meshConfig | indent 4 }}
 ---

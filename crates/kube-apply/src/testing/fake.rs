@@ -185,6 +185,31 @@ impl FakeApi {
             .collect()
     }
 
+    /// The live objects of a kind, by namespace and name.
+    pub fn objects_of(&self, kind: &str) -> Vec<Value> {
+        let state = self.lock();
+        let objects = state.store.objects.iter();
+        objects
+            .filter(|((_, of, ..), _)| of == kind)
+            .map(|(_, entry)| entry.value.clone())
+            .collect()
+    }
+
+    /// Another server with the same objects: what happens to the one does not happen to the other.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        let state = self.lock();
+        let fork = State {
+            store: state.store.clone(),
+            forbidden: state.forbidden.clone(),
+            scripted: state.scripted.clone(),
+            ..State::default()
+        };
+        Self {
+            state: Arc::new(Mutex::new(fork)),
+        }
+    }
+
     /// All requests so far.
     pub fn requests(&self) -> Vec<Recorded> {
         self.lock().requests.clone()
@@ -217,8 +242,8 @@ impl FakeApi {
             .push((verb.to_owned(), resource.to_owned()));
     }
 
-    /// Answers requests whose method is `method` and whose path begins with `path` with `body`; for pod
-    /// proxies, and for refusals (`times` bounds how often).
+    /// Answers requests whose method is `method` and whose path begins with `path` (is it, if `path` ends
+    /// in `$`) with `body`; for pod proxies, and for refusals (`times` bounds how often).
     pub fn script(&self, method: &str, path: &str, code: u16, body: &str, times: Option<u32>) {
         self.lock().scripted.push(Scripted {
             method: method.to_owned(),

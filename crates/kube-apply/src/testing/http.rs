@@ -121,9 +121,11 @@ impl State {
 
     fn respond(&mut self, incoming: &Incoming) -> (u16, String) {
         let scripted = self.scripted.iter_mut().find(|scripted| {
-            scripted.method == incoming.method
-                && incoming.path.starts_with(&scripted.path)
-                && scripted.times != Some(0)
+            let matches = match scripted.path.strip_suffix('$') {
+                Some(whole) => incoming.path == whole,
+                None => incoming.path.starts_with(&scripted.path),
+            };
+            scripted.method == incoming.method && matches && scripted.times != Some(0)
         });
         if let Some(scripted) = scripted {
             scripted.times = scripted.times.map(|times| times - 1);
