@@ -1,5 +1,7 @@
 //! Proxies are restarted with care, and a workload proves the mesh.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 mod common;
 
 use common::Lab;

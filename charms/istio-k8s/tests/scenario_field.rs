@@ -1,5 +1,7 @@
 //! What users of other Istio charms suffered from, each as the behaviour that spares them.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 mod common;
 
 use common::{Lab, name};

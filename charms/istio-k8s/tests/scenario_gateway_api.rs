@@ -1,5 +1,7 @@
 //! Gateway API's definitions are installed when asked for, and never downgraded, taken or deleted.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 mod common;
 
 use common::Lab;

@@ -1,5 +1,7 @@
 //! Objects change hands only when a person says so, and definitions go only when it was said twice.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 mod common;
 
 use common::{Lab, foreign_injector, name};

@@ -1,5 +1,7 @@
 //! What related applications add to Istio, and what they are told.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 mod common;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,7 @@
 //! Several applications in one cluster: each has its own, and what there is one of has one owner.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 mod common;
 
 use common::{Lab, Release};
