@@ -1,22 +1,25 @@
-//! Actions: `list-routes` and `discover`. Pure.
+//! Actions: `list-routes`, `discover`, `check-auth` and `dry-run`. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use juju_charm::{ActionOutcome, ModelView, Problem, RelationId};
-use mesh::discovery::{ControlPlane, GatewayWorkload};
+use kube_apply::Plan;
 use mesh::routes::{Backend, RouteRequest, Weighted, established};
 use serde_json::Value;
 
+use crate::check::{self, Answered};
 use crate::ingress::IngressState;
 use crate::observe::View;
 use crate::validate::Validated;
-use crate::{pass, replies};
+use crate::{discover, findings, pass, replies};
 
 /// Answers an action.
 pub fn action(
     view: &ModelView,
     validated: &Validated,
     cluster: &View,
+    plan: Option<&Plan>,
+    answers: Option<&Vec<Answered>>,
     problems: &[Problem],
 ) -> ActionOutcome {
     let Some(call) = &view.action else {
@@ -28,11 +31,10 @@ pub fn action(
         .and_then(|value| value.as_str())
         .unwrap_or("table");
     let results = match call.name.as_str() {
-        "list-routes" => vec![("routes", routes(validated, cluster))],
-        "discover" => vec![
-            ("control-planes", planes(cluster)),
-            ("gateways", gateways(cluster)),
-        ],
+        "list-routes" => vec![("routes", routes(view, validated, cluster))],
+        "discover" => discover::tables(view, validated, cluster),
+        "check-auth" => return check::told(validated.auth.wanted, answers),
+        "dry-run" => return dry_run(format, plan),
         other => return ActionOutcome::failed(format!("no action {other}"), BTreeMap::new()),
     };
     let results = results
@@ -46,15 +48,17 @@ pub fn action(
 }
 
 /// One line: names and cells, in order.
-type Row = Vec<(&'static str, String)>;
+pub(crate) type Row = Vec<(&'static str, String)>;
 
 /// What stands for a cell without a value.
-fn or_dash(text: Option<String>) -> String {
+pub(crate) fn or_dash(text: Option<String>) -> String {
     text.filter(|text| !text.is_empty())
         .unwrap_or_else(|| "-".to_owned())
 }
 
-fn routes(validated: &Validated, cluster: &View) -> Vec<Row> {
+fn routes(view: &ModelView, validated: &Validated, cluster: &View) -> Vec<Row> {
+    let model = view.context.model_name.as_str();
+    let findings = findings::backends(model, cluster, &validated.routes);
     let auth = auth(validated, cluster);
     let tls = if validated.tls.pair.is_some() {
         "on"
@@ -118,6 +122,7 @@ fn routes(validated: &Validated, cluster: &View) -> Vec<Row> {
             ("auth", if open { "open" } else { auth }.to_owned()),
             ("tls", tls.to_owned()),
             ("state", told),
+            ("finding", or_dash(findings.get(&id.0).cloned())),
         ]
     };
     validated.ingresses.iter().map(row).collect()
@@ -144,43 +149,17 @@ fn auth(validated: &Validated, cluster: &View) -> &'static str {
     }
 }
 
-fn planes(cluster: &View) -> Vec<Row> {
-    let row = |plane: &ControlPlane| {
-        vec![
-            ("control-plane", plane.reference()),
-            ("version", or_dash(plane.version.clone())),
-            ("root-namespace", plane.root_namespace.clone()),
-            ("tags", or_dash(Some(plane.tags.join(",")))),
-            (
-                "extension-providers",
-                or_dash(Some(plane.extension_providers.join(","))),
-            ),
-            ("owner", plane.owner.to_string()),
-            ("ready", plane.ready.to_string()),
-        ]
+/// What a hook would write now.
+fn dry_run(format: &str, plan: Option<&Plan>) -> ActionOutcome {
+    let Some(plan) = plan else {
+        return ActionOutcome::failed("nothing would be written: see the status", BTreeMap::new());
     };
-    cluster.control_planes.iter().map(row).collect()
-}
-
-fn gateways(cluster: &View) -> Vec<Row> {
-    let row = |gateway: &GatewayWorkload| {
-        let service = gateway.service.as_ref();
-        vec![
-            ("gateway", gateway.reference()),
-            ("kind", gateway.kind.clone()),
-            ("revision", or_dash(gateway.revision.clone())),
-            (
-                "service",
-                or_dash(service.map(|s| format!("{} {}", s.kind, s.name))),
-            ),
-            (
-                "address",
-                or_dash(service.and_then(|s| s.host()).map(str::to_owned)),
-            ),
-            ("ready", gateway.ready.to_string()),
-        ]
+    let text = if format == "json" {
+        serde_json::to_string(plan).unwrap_or_default()
+    } else {
+        plan.to_string()
     };
-    cluster.gateways.iter().map(row).collect()
+    ActionOutcome::ok(BTreeMap::from([("plan".to_owned(), text)]))
 }
 
 fn written(format: &str, rows: &[Row]) -> String {

@@ -3,14 +3,19 @@
 use std::collections::BTreeMap;
 
 use juju_charm::{ModelView, Problem, RelationView};
-use mesh::auth::{AuthMode, Authorizer, wanted};
-use relations::{ForwardAuth, IngressAuth};
+use mesh::auth::{AuthMode, Authorizer, Gate, TokenRule, wanted};
+use mesh::discovery::Selected;
+use relations::request_auth::JwtRule;
+use relations::{ExtAuthzProvider, ForwardAuth, IngressAuth, RequestAuth};
 
 use crate::ingress::remote;
-use crate::observe::{ServicePort, View};
+use crate::observe::{ServiceInfo, View};
 
 /// The endpoints over which an authorizer is offered.
 pub const ENDPOINTS: [&str; 2] = ["ingress-auth", "forward-auth"];
+
+/// The endpoint over which tokens are accepted.
+pub const TOKENS: &str = "istio-request-auth";
 
 /// What an authorizer of `forward-auth`, which names none, is shown of a request.
 const SHOWN: &[&str] = &[
@@ -29,9 +34,7 @@ pub struct Auth {
     /// Whether it is wanted.
     pub wanted: bool,
     /// Who decides; `None` if that is not clear.
-    pub authorizer: Option<Authorizer>,
-    /// The application that offers it.
-    pub app: Option<String>,
+    pub gate: Option<Gate>,
     /// What routes ask for, see [`mesh::auth::GUARD_HEADER`]; `None` unless wanted.
     pub guard: Option<String>,
 }
@@ -122,7 +125,9 @@ pub fn offers(view: &ModelView) -> impl Iterator<Item = &RelationView> {
 /// What is asked about authorization, and what is wrong with it.
 pub fn auth(view: &ModelView, cluster: &View, mode: AuthMode, problems: &mut Vec<Problem>) -> Auth {
     let related: Vec<&RelationView> = offers(view).collect();
-    let wanted = wanted(mode, !related.is_empty(), cluster.live.guarded());
+    let holders: Vec<&RelationView> = view.relations_of(TOKENS).collect();
+    let any = !related.is_empty() || !holders.is_empty();
+    let wanted = wanted(mode, any, cluster.live.guarded());
     let mut auth = Auth {
         wanted,
         ..Auth::default()
@@ -132,15 +137,37 @@ pub fn auth(view: &ModelView, cluster: &View, mode: AuthMode, problems: &mut Vec
     }
     auth.guard = Some(cluster.guard.clone());
     let app = view.context.app.as_str();
-    let relation = match related.as_slice() {
-        [] => {
-            problems.push(
-                Problem::blocked("authorization is wanted but none is related: all is denied")
-                    .with_hint(format!("juju config {app} auth=none")),
-            );
-            return auth;
+    if !any {
+        problems.push(
+            Problem::blocked("authorization is wanted but none is related: all is denied")
+                .with_hint(format!("juju config {app} auth=none")),
+        );
+        return auth;
+    }
+    let mut gate = Gate::default();
+    for relation in holders {
+        match tokens(relation) {
+            Ok(rules) => gate.tokens.extend(rules),
+            Err(problem) => problems.push(Problem::new(
+                problem.severity,
+                format!(
+                    "no token passes: {TOKENS} of {}: {}",
+                    remote(relation),
+                    problem.message
+                ),
+            )),
         }
-        [one] => *one,
+    }
+    match related.as_slice() {
+        [] => {}
+        [one] => match offered(view, cluster, one, problems) {
+            Some(authorizer) => {
+                gate.provider = provider(view, cluster, &authorizer);
+                gate.authorizer = Some(authorizer);
+            }
+            // What decides is not known, so nothing passes, tokens neither.
+            None => return auth,
+        },
         several => {
             let names: Vec<String> = several.iter().map(|r| remote(r)).collect();
             problems.push(Problem::blocked(format!(
@@ -149,7 +176,21 @@ pub fn auth(view: &ModelView, cluster: &View, mode: AuthMode, problems: &mut Vec
             )));
             return auth;
         }
-    };
+    }
+    if gate.mechanism().is_some() {
+        auth.guard = Some(gate.guard(&cluster.guard));
+        auth.gate = Some(gate);
+    }
+    auth
+}
+
+/// The authorizer that a relation offers, or what is wrong with it.
+fn offered(
+    view: &ModelView,
+    cluster: &View,
+    relation: &RelationView,
+    problems: &mut Vec<Problem>,
+) -> Option<Authorizer> {
     let name = remote(relation);
     let endpoint = &relation.endpoint;
     match authorizer(
@@ -164,21 +205,88 @@ pub fn auth(view: &ModelView, cluster: &View, mode: AuthMode, problems: &mut Vec
                      clients send in it"
                 )));
             }
-            auth.authorizer = Some(authorizer);
+            Some(authorizer)
         }
-        Err(problem) => problems.push(Problem::new(
-            problem.severity,
-            format!("all is denied: {endpoint} of {name}: {}", problem.message),
-        )),
+        Err(problem) => {
+            problems.push(Problem::new(
+                problem.severity,
+                format!("all is denied: {endpoint} of {name}: {}", problem.message),
+            ));
+            None
+        }
     }
-    auth.app = Some(name);
-    auth
+}
+
+/// The extension provider of the gateway's control plane that asks just this authorizer: the one that
+/// the control plane's charm named, or one that an administrator added under our name.
+fn provider(view: &ModelView, cluster: &View, authorizer: &Authorizer) -> Option<String> {
+    let Selected::One(plane) = &cluster.plane else {
+        return None;
+    };
+    let told = view
+        .relations_of("istio-ingress-config")
+        .filter_map(|relation| {
+            ExtAuthzProvider::decode(&relation.remote_app_data)
+                .ok()
+                .flatten()
+        });
+    let mut names = told
+        .map(|provider| provider.name)
+        .chain([provider_name(view)]);
+    names.find(|name| plane.authorizers.get(name) == Some(&(authorizer.host(), authorizer.port)))
+}
+
+/// The name under which an administrator may add the authorizer to the mesh config.
+pub fn provider_name(view: &ModelView) -> String {
+    format!(
+        "istio-integrator-{}-{}",
+        view.context.model_name, view.context.app
+    )
+}
+
+/// The tokens that a relation accepts. One that says nothing accepts none.
+fn tokens(relation: &RelationView) -> Result<Vec<TokenRule>, Problem> {
+    let RequestAuth { rules } = RequestAuth::decode(&relation.remote_app_data)
+        .map_err(|problem| Problem::blocked(problem.to_string()))?
+        .ok_or_else(|| Problem::waiting("no data yet"))?;
+    if rules.is_empty() {
+        return Err(Problem::blocked("it accepts no issuer"));
+    }
+    let read = |rule: JwtRule| {
+        let JwtRule {
+            issuer,
+            jwks_uri,
+            jwks,
+            audiences,
+            forward_original_token,
+            claim_to_headers,
+            from_headers,
+        } = rule;
+        TokenRule {
+            issuer,
+            audiences,
+            jwks_uri,
+            jwks,
+            forward: forward_original_token.unwrap_or(false),
+            claims: claim_to_headers
+                .into_iter()
+                .map(|c| (c.header, c.claim))
+                .collect(),
+            from_headers: from_headers
+                .into_iter()
+                .map(|h| (h.name, h.prefix))
+                .collect(),
+        }
+        .checked()
+        .map_err(|error| Problem::blocked(error.to_string()))
+    };
+    rules.into_iter().map(read).collect()
 }
 
 fn authorizer(
     relation: &RelationView,
     model: &str,
-    services: &BTreeMap<(String, String), Vec<ServicePort>>,
+    services: &BTreeMap<(String, String), ServiceInfo>,
 ) -> Result<Authorizer, Problem> {
     let Offer {
         service,
@@ -193,9 +301,9 @@ fn authorizer(
         None => Err(Problem::waiting(format!(
             "Service {namespace}/{service} does not exist"
         ))),
-        Some(ports) if !ports.iter().any(|known| known.number == port) => Err(Problem::waiting(
-            format!("Service {namespace}/{service} has no port {port}"),
-        )),
+        Some(known) if !known.ports.iter().any(|known| known.number == port) => Err(
+            Problem::waiting(format!("Service {namespace}/{service} has no port {port}")),
+        ),
         Some(_) => Ok(authorizer),
     }
 }

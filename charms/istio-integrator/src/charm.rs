@@ -1,10 +1,9 @@
 //! Ties the steps together.
 
-use std::convert::Infallible;
-
 use juju_charm::{ActionOutcome, Charm, ModelView, Outcome, Problem};
 use kube_apply::Plan;
 
+use crate::check::{self, Answered, Check};
 use crate::cluster::Cluster;
 use crate::desired::Objects;
 use crate::observe::{self, Query, View};
@@ -34,12 +33,24 @@ impl Charm for IstioIntegrator {
         desired::desired(view, validated, cluster)
     }
 
+    fn work(view: &ModelView, validated: &Validated, _cluster: &View) -> Option<Check> {
+        let checking = view
+            .action
+            .as_ref()
+            .is_some_and(|call| call.name == "check-auth");
+        checking.then(|| check::check(validated)).flatten()
+    }
+
+    fn wants_plan(action: &str) -> bool {
+        action == "dry-run"
+    }
+
     fn outcome(
         view: &ModelView,
         validated: &Validated,
         _cluster: &View,
         applied: Option<&Done>,
-        _done: Option<&Infallible>,
+        _done: Option<&Vec<Answered>>,
         problems: &[Problem],
     ) -> Outcome {
         status::outcome(view, validated, applied, problems)
@@ -49,11 +60,11 @@ impl Charm for IstioIntegrator {
         view: &ModelView,
         validated: &Validated,
         cluster: &View,
-        _plan: Option<&Plan>,
-        _done: Option<&Infallible>,
+        plan: Option<&Plan>,
+        done: Option<&Vec<Answered>>,
         problems: &[Problem],
     ) -> ActionOutcome {
-        actions::action(view, validated, cluster, problems)
+        actions::action(view, validated, cluster, plan, done, problems)
     }
 
     fn unobserved(view: &ModelView, problem: Problem) -> Outcome {

@@ -2,10 +2,10 @@
 //! gateway's pods what stands in front of them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
 use std::time::Duration;
 
 use istio_api::CustomObject as _;
+use istio_api::networking::Gateway;
 use istio_api::security::AuthorizationPolicy;
 use juju_charm::{EffectError, Effects, Problem, Progress};
 use juju_hooks::Context;
@@ -22,9 +22,10 @@ use mesh::discovery::{
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
 
+use crate::check::{Answered, Check, Probe};
 use crate::desired::{Objects, Serve};
 use crate::keys;
-use crate::observe::{self, Live, Query, ServicePort, View};
+use crate::observe::{self, Live, Query, ServiceInfo, View};
 use crate::pass::{Done, ELSEWHERE, close, pass};
 use crate::tls::{self, KeyRequest};
 
@@ -110,11 +111,12 @@ impl Cluster {
                 "admissionregistration.k8s.io",
                 "MutatingWebhookConfiguration",
             ),
-            Read::list(NETWORKING, "Gateway").with_labels(&ours),
+            Read::list(NETWORKING, "Gateway"),
             Read::list(NETWORKING, "VirtualService").with_labels(&ours),
             Read::list(NETWORKING, "EnvoyFilter").with_labels(&ours),
             Read::list(SECURITY, "AuthorizationPolicy").with_labels(&ours),
             Read::list(NETWORKING, "DestinationRule").with_labels(&ours),
+            Read::list(SECURITY, "RequestAuthentication").with_labels(&ours),
             Read::list("", "Secret").with_labels(&ours),
             Read::list("", "Service").in_namespace(&query.namespace),
         ];
@@ -125,10 +127,10 @@ impl Cluster {
                 .map(|(namespace, name)| Read::get("", "Service", Some(namespace), name)),
         );
         let mut observed = self.engine.observe(&reads).await?;
-        let services: BTreeMap<(String, String), Vec<ServicePort>> =
+        let services: BTreeMap<(String, String), ServiceInfo> =
             typed::<Service>(&observed, "", "Service")
                 .iter()
-                .filter_map(observe::service_ports)
+                .filter_map(observe::service_info)
                 .collect();
         let request = request(&query, &observed)?;
 
@@ -152,25 +154,42 @@ impl Cluster {
         let gateways = discovery::gateways(&live);
         let (plane, gateway) = observe::select(&query, &planes, &gateways);
 
-        let (policies, other_policies): (Vec<AuthorizationPolicy>, Vec<_>) =
-            typed(&observed, SECURITY, "AuthorizationPolicy")
-                .into_iter()
-                .partition(|policy: &AuthorizationPolicy| {
-                    policy.metadata.name.as_ref() == Some(&query.names.guard)
-                });
-        let kinds = [(NETWORKING, "DestinationRule"), ("", "Secret")];
-        let others = kinds
-            .iter()
-            .flat_map(|(group, kind)| observed.list(group, kind));
-        let mut others: BTreeSet<ObjectRef> = others.map(Object::id).collect();
-        for policy in &other_policies {
-            others.insert(Object::new(policy.to_object())?.id());
+        let names = (&query.names.guard, query.names.custom());
+        let (mut policies, mut customs) = (Vec::new(), Vec::new());
+        let mut others: BTreeSet<ObjectRef> = BTreeSet::new();
+        for policy in typed::<AuthorizationPolicy>(&observed, SECURITY, "AuthorizationPolicy") {
+            match policy.metadata.name.as_ref() {
+                name if name == Some(names.0) => policies.push(policy),
+                name if name == Some(&names.1) => customs.push(policy),
+                _ => drop(others.insert(Object::new(policy.to_object())?.id())),
+            }
+        }
+        let kinds = [
+            (NETWORKING, "DestinationRule"),
+            (SECURITY, "RequestAuthentication"),
+            ("", "Secret"),
+        ];
+        others.extend(
+            kinds
+                .iter()
+                .flat_map(|(group, kind)| observed.list(group, kind))
+                .map(Object::id),
+        );
+        let own = |object: &&Object| query.inventory.owns(object);
+        let (mut our_gateways, mut other_gateways) = (Vec::new(), Vec::new());
+        for object in observed.list(NETWORKING, "Gateway") {
+            match object.typed::<Gateway>() {
+                Ok(gateway) if own(&object) => our_gateways.push(gateway),
+                Ok(gateway) => other_gateways.push(gateway),
+                Err(error) => tracing::warn!("{error}, left out"),
+            }
         }
         let ours = Live {
-            gateways: typed(&observed, NETWORKING, "Gateway"),
+            gateways: our_gateways,
             virtual_services: typed(&observed, NETWORKING, "VirtualService"),
             filters: typed(&observed, NETWORKING, "EnvoyFilter"),
             policies,
+            customs,
             others,
         };
         let pods = match &gateway {
@@ -218,6 +237,8 @@ impl Cluster {
             evidence,
             services,
             request,
+            other_gateways,
+            groups: served_groups(&observed),
             live: ours,
         })
     }
@@ -295,6 +316,25 @@ impl Cluster {
             });
         }
         evidence
+    }
+
+    async fn status_of(&self, pod: &GatewayPod, probe: &Probe) -> Result<u16, String> {
+        let Some(port) = pod.http_port else {
+            return Err("the pod has no port for HTTP".to_owned());
+        };
+        let (namespace, name) = (pod.namespace.as_str(), pod.name.as_str());
+        let answer = if probe.host == "*" {
+            self.engine
+                .pod_proxy_get(namespace, name, port, &probe.path)
+                .await
+        } else {
+            self.engine
+                .forwarded_get_of(namespace, name, port, &probe.host, &probe.path)
+                .await
+        };
+        answer
+            .map(|(status, _)| status)
+            .map_err(|error| error.to_string())
     }
 
     async fn ask(&self, pod: &GatewayPod, path: &str) -> Answer {
@@ -395,8 +435,8 @@ impl Effects for Cluster {
     type Error = ClusterError;
     type Objects = Objects;
     type Plan = Plan;
-    type Work = Infallible;
-    type Done = Infallible;
+    type Work = Check;
+    type Done = Vec<Answered>;
     type Query = Query;
     type View = View;
 
@@ -450,9 +490,46 @@ impl Effects for Cluster {
         Ok(self.engine.plan(&set).await?)
     }
 
-    async fn work(&self, work: Infallible, _: &dyn Progress) -> Result<Infallible, ClusterError> {
-        match work {}
+    async fn work(
+        &self,
+        work: Check,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Answered>, ClusterError> {
+        let Check {
+            namespace,
+            labels,
+            port,
+            probes,
+        } = work;
+        let pods = self.pods(&selector(&labels), port.as_ref()).await?;
+        let asked = |pod: &&GatewayPod| pod.ready && pod.namespace == namespace;
+        let mut answers = Vec::new();
+        for pod in pods.iter().filter(asked) {
+            progress.say(&format!(
+                "{} requests through {}/{}",
+                probes.len(),
+                pod.namespace,
+                pod.name
+            ));
+            for probe in &probes {
+                answers.push(Answered {
+                    pod: pod.name.clone(),
+                    status: self.status_of(pod, probe).await,
+                    probe: probe.clone(),
+                });
+            }
+        }
+        Ok(answers)
     }
+}
+
+/// The API groups that tell of an Istio or of who runs it.
+fn served_groups(observed: &Observed) -> BTreeSet<String> {
+    let groups = observed.served().api_versions();
+    let groups = groups
+        .iter()
+        .filter_map(|version| Some(version.split_once('/')?.0.to_owned()));
+    groups.filter(|group| group.contains('.')).collect()
 }
 
 struct Details {

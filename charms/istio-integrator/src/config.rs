@@ -4,6 +4,7 @@ use juju_charm::{Config, Problem};
 use juju_hooks::SecretId;
 use mesh::auth::AuthMode;
 use mesh::name::check_label;
+use mesh::policies::PolicyMode;
 
 /// Checked options. Empty texts are options left at their default.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -24,6 +25,12 @@ pub struct Settings {
     pub tls_secret: Option<SecretId>,
     /// `https-redirect`.
     pub https_redirect: bool,
+    /// `workload-policies`.
+    pub workload_policies: bool,
+    /// `deny-by-default`.
+    pub deny_by_default: bool,
+    /// `policy-mode`.
+    pub policy_mode: PolicyMode,
 }
 
 /// Reads the options. A bad one is told with the command that resets it; the option's default is
@@ -43,6 +50,11 @@ pub fn read(app: &str, config: &Config) -> Result<Settings, Problem> {
         auth: auth(config).map_err(|why| bad("auth", why))?,
         tls_secret: config.secret("tls-secret-id"),
         https_redirect: config.bool("https-redirect").unwrap_or(true),
+        workload_policies: config.bool("workload-policies").unwrap_or(false),
+        deny_by_default: config.bool("deny-by-default").unwrap_or(false),
+        policy_mode: text("policy-mode")
+            .parse()
+            .map_err(|why| bad("policy-mode", why))?,
     };
     for (option, value) in [
         ("istio-namespace", &settings.istio_namespace),

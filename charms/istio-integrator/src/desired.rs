@@ -5,8 +5,10 @@ use istio_api::networking::{EnvoyFilter, Gateway, VirtualService};
 use istio_api::security::AuthorizationPolicy;
 use juju_charm::{Event, ModelView};
 use kube_apply::Inventory;
-use mesh::auth::Evidence;
-use mesh::auth::{deny_policy, envoy_filter, probe_virtual_service};
+use mesh::auth::{
+    Evidence, Gate, Mechanism, custom_policy, deny_policy, envoy_filter, probe_virtual_service,
+    request_authentication,
+};
 use mesh::discovery::GatewayPort;
 use mesh::routes::{
     Edge, Route, client_protocol_rules, gateway, networking_version, security_version,
@@ -14,6 +16,7 @@ use mesh::routes::{
 use serde_json::Value;
 
 use crate::observe::{self, Live, Names, View};
+use crate::policies;
 use crate::target::Target;
 use crate::tls;
 use crate::validate::Validated;
@@ -44,9 +47,13 @@ pub struct Serve {
     pub auth_wanted: bool,
     /// The namespace of the gateway's workload: its pods give the proof.
     pub home: String,
-    /// The filters that ask the authorizer, one for each namespace with pods of the gateway; `None`
-    /// if the authorizer is not clear.
+    /// The filters in front of the routes, one for each namespace with pods of the gateway; `None` if
+    /// it is not clear who decides.
     pub filters: Option<Vec<EnvoyFilter>>,
+    /// The policies by which an extension provider is asked instead, likewise.
+    pub customs: Vec<AuthorizationPolicy>,
+    /// Whether tokens alone decide: then routes need no proof of anything before them.
+    pub self_proving: bool,
     /// The policies that deny everything, one for each such namespace.
     pub policies: Vec<AuthorizationPolicy>,
     /// The route that answers probes.
@@ -104,11 +111,27 @@ fn serve(
     let edge = validated.edge.clone()?;
     let labels = &target.gateway.labels;
     let guard = validated.auth.guard.as_deref().unwrap_or_default();
-    let filters = validated.auth.authorizer.as_ref().map(|authorizer| {
+    let gate = validated.auth.gate.as_ref();
+    let filters = gate.map(|gate| {
         let filter =
-            |namespace: &String| envoy_filter(&names.guard, namespace, labels, authorizer, guard);
+            |namespace: &String| envoy_filter(&names.guard, namespace, labels, gate, guard);
         target.namespaces.iter().map(filter).collect()
     });
+    let provider = gate.and_then(|gate| gate.provider.as_ref());
+    let custom = |namespace: &String| {
+        let ask = |provider: &String| {
+            custom_policy(
+                &names.custom(),
+                namespace,
+                labels,
+                provider,
+                &validated.routes,
+            )
+        };
+        provider.map(ask)
+    };
+    let customs = target.namespaces.iter().filter_map(custom).collect();
+    let security = security_version(&cluster.security);
     let networking = networking_version(&cluster.networking);
     let mut others = Vec::new();
     if let Some(request) = &validated.tls.request {
@@ -118,6 +141,20 @@ fn serve(
         let namespace = &target.gateway.namespace;
         others.push(tls::credential(namespace, &names.credential(), pair));
     }
+    if let Some(gate) = gate.filter(|gate| !gate.tokens.is_empty()) {
+        let home = &target.gateway.namespace;
+        let tokens = request_authentication(&names.tokens(), home, labels, &gate.tokens);
+        others.push(tokens.to_object_as(security));
+    }
+    let (routes, permissions) = (&validated.routes, &validated.permissions);
+    others.extend(policies::objects(
+        view,
+        target,
+        cluster,
+        routes,
+        permissions,
+        security,
+    ));
     for rule in client_protocol_rules(&edge, &validated.routes) {
         others.push(rule.to_object_as(networking));
     }
@@ -128,6 +165,8 @@ fn serve(
         auth_wanted: validated.auth.wanted,
         home: target.gateway.namespace.clone(),
         filters,
+        customs,
+        self_proving: gate.and_then(Gate::mechanism) == Some(Mechanism::Tokens),
         policies: target
             .namespaces
             .iter()
@@ -140,7 +179,7 @@ fn serve(
         ),
         port: observe::http_port(&target.gateway).cloned(),
         networking,
-        security: security_version(&cluster.security),
+        security,
         others,
         live: cluster.live.clone(),
         evidence: cluster.evidence.clone(),

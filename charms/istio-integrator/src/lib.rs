@@ -7,12 +7,16 @@
 
 pub mod actions;
 pub mod auth;
+pub mod check;
 pub mod cluster;
 pub mod config;
 pub mod desired;
+mod discover;
+pub mod findings;
 pub mod ingress;
 pub mod observe;
 pub mod pass;
+pub mod policies;
 pub mod status;
 pub mod target;
 pub mod tls;

@@ -7,9 +7,11 @@ use istio_api::networking::{EnvoyFilter, Gateway, VirtualService};
 use istio_api::security::AuthorizationPolicy;
 use juju_charm::ModelView;
 use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube_apply::{Inventory, ObjectRef, Owner};
 use mesh::auth::{
     AuthMode, Evidence, guard_of_filter, guard_of_routes, routes_unguarded, shows_authorization,
+    unmarked,
 };
 use mesh::discovery::{
     Choice, ControlPlane, GatewayPod, GatewayPort, GatewayWorkload, Selected, select_control_plane,
@@ -74,6 +76,16 @@ impl Names {
         }
     }
 
+    /// The policy by which an extension provider is asked.
+    pub fn custom(&self) -> String {
+        format!("{}-ask", self.guard)
+    }
+
+    /// The object that makes the gateway verify tokens.
+    pub fn tokens(&self) -> String {
+        format!("{}-tokens", self.guard)
+    }
+
     /// The Secret that the gateway's pods show.
     pub fn credential(&self) -> String {
         format!("{}-tls", self.guard)
@@ -130,7 +142,8 @@ pub fn query(view: &ModelView) -> Query {
         inventory: inventory(view),
         namespace: model.to_owned(),
         root_namespace: root_namespace(view).unwrap_or_default(),
-        auth_related: auth::offers(view).next().is_some(),
+        auth_related: auth::offers(view).next().is_some()
+            || view.relations_of(auth::TOKENS).next().is_some(),
         authorizers: offers
             .map(|offer| (offer.namespace, offer.service))
             .filter(|(namespace, _)| namespace != model)
@@ -172,6 +185,8 @@ pub struct Live {
     pub filters: Vec<EnvoyFilter>,
     /// Our `AuthorizationPolicy`s that deny everything.
     pub policies: Vec<AuthorizationPolicy>,
+    /// Our `AuthorizationPolicy`s by which an extension provider is asked.
+    pub customs: Vec<AuthorizationPolicy>,
     /// What else is ours and guards nothing.
     pub others: BTreeSet<ObjectRef>,
 }
@@ -181,7 +196,8 @@ impl Live {
     /// of the objects may have been deleted by somebody.
     pub fn guarded(&self) -> bool {
         let traces = || self.virtual_services.iter().any(shows_authorization);
-        !self.filters.is_empty() || !self.policies.is_empty() || traces()
+        let asking = !self.filters.is_empty() || !self.customs.is_empty();
+        asking || !self.policies.is_empty() || traces()
     }
 
     /// What routes ask for, as it was chosen when these were written; see [`mesh::auth::GUARD_HEADER`].
@@ -189,7 +205,7 @@ impl Live {
     pub fn guard(&self) -> Option<&str> {
         let filters = self.filters.iter().filter_map(guard_of_filter);
         let routes = self.virtual_services.iter().filter_map(guard_of_routes);
-        filters.chain(routes).find(|guard| {
+        filters.chain(routes).map(unmarked).find(|guard| {
             guard.len() == 2 * GUARD_BYTES && guard.bytes().all(|b| b.is_ascii_hexdigit())
         })
     }
@@ -224,9 +240,13 @@ pub struct View {
     /// What the ready ones answered; empty if authorization is not wanted.
     pub evidence: Evidence,
     /// The Services of the model, and those of authorizers elsewhere, by namespace and name.
-    pub services: BTreeMap<(String, String), Vec<ServicePort>>,
+    pub services: BTreeMap<(String, String), ServiceInfo>,
     /// Key and request for a certificate, kept or new; `None` if none is to be asked for.
     pub request: Option<KeyRequest>,
+    /// Others' `Gateway`s.
+    pub other_gateways: Vec<Gateway>,
+    /// API groups that the cluster serves.
+    pub groups: BTreeSet<String>,
     /// Our objects.
     pub live: Live,
     /// What routes ask for while authorization is wanted: the live value, else a new random one.
@@ -275,6 +295,15 @@ pub fn http_port(gateway: &GatewayWorkload) -> Option<&GatewayPort> {
     gateway.service.as_ref()?.http_port()
 }
 
+/// What matters of a Service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServiceInfo {
+    /// Its TCP ports.
+    pub ports: Vec<ServicePort>,
+    /// Labels of the pods behind it; may be empty.
+    pub selector: BTreeMap<String, String>,
+}
+
 /// A port of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServicePort {
@@ -284,19 +313,30 @@ pub struct ServicePort {
     pub number: u16,
     /// The protocol that it says to be of; may be empty.
     pub protocol: String,
+    /// The pods' port, where it is a number.
+    pub target: Option<u16>,
 }
 
-/// Namespace, name and TCP ports of a Service.
-pub fn service_ports(service: &Service) -> Option<((String, String), Vec<ServicePort>)> {
-    let ports = service.spec.as_ref()?.ports.iter().flatten();
+/// Namespace, name and what matters of a Service.
+pub fn service_info(service: &Service) -> Option<((String, String), ServiceInfo)> {
+    let spec = service.spec.as_ref()?;
     let read = |port: &k8s_openapi::api::core::v1::ServicePort| {
+        let target = match &port.target_port {
+            Some(IntOrString::Int(target)) => u16::try_from(*target).ok(),
+            Some(IntOrString::String(_)) | None => None,
+        };
         Some(ServicePort {
             name: port.name.clone().unwrap_or_default(),
             number: u16::try_from(port.port).ok()?,
             protocol: port.app_protocol.clone().unwrap_or_default(),
+            target,
         })
     };
     let metadata = &service.metadata;
     let key = (metadata.namespace.clone()?, metadata.name.clone()?);
-    Some((key, ports.filter_map(read).collect()))
+    let info = ServiceInfo {
+        ports: spec.ports.iter().flatten().filter_map(read).collect(),
+        selector: spec.selector.clone().unwrap_or_default(),
+    };
+    Some((key, info))
 }

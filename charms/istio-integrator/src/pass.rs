@@ -7,12 +7,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use istio_api::CustomObject;
 use istio_api::networking::EnvoyFilter;
+use istio_api::security::AuthorizationPolicy;
+use istio_api::{CustomObject, ObjectMeta};
 use juju_charm::Problem;
 use kube_apply::{Applied, Error, Inventory, Object, ObjectRef, ObjectsSet, Stage};
 use mesh::auth::{
-    AuthState, Evidence, FilterStep, LiveFilter, Scope, Situation, routes_unguarded, step,
+    AuthState, Ease, Evidence, FilterStep, LiveFilter, Scope, Situation, routes_unguarded, step,
 };
 use mesh::routes::{Route, established, virtual_services};
 
@@ -58,7 +59,7 @@ pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Err
     if serve.auth_wanted && live.unguarded().next().is_some() {
         return close(&serve.inventory, live);
     }
-    if serve.auth_wanted && moved(serve, live) {
+    if serve.auth_wanted && (moved(serve, live) || loses_its_provider(serve, live, evidence)) {
         return leave_old_gateway(serve, live);
     }
     let step = step(&Situation {
@@ -66,22 +67,28 @@ pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Err
         filter_ready: serve.filters.is_some(),
         live: live_filter(serve, live),
         evidence: evidence.clone(),
+        ease: ease(serve, live, evidence),
     });
     let routes = match step.routes {
         Scope::All => serve.routes.clone(),
         Scope::Established => established(&serve.routes, &serve.edge, &live.virtual_services),
     };
     let services = virtual_services(&serve.edge, &routes);
-    let filters = match step.filter {
-        FilterStep::Write => serve.filters.clone().unwrap_or_default(),
-        FilterStep::Keep => live.filters.clone(),
-        FilterStep::Remove if serve.auth_wanted => {
-            let mut elsewhere = live.filters.clone();
-            elsewhere.retain(|filter| filter.metadata.namespace.as_ref() != Some(&serve.home));
-            elsewhere
-        }
-        FilterStep::Remove => Vec::new(),
+    let (mut filters, mut customs) = match step.filter {
+        FilterStep::Write => (
+            serve.filters.clone().unwrap_or_default(),
+            serve.customs.clone(),
+        ),
+        FilterStep::Keep | FilterStep::Remove => (live.filters.clone(), live.customs.clone()),
     };
+    if step.filter == FilterStep::Remove {
+        // What guards other namespaces' pods stays while authorization is wanted.
+        let stays = |metadata: &ObjectMeta| {
+            serve.auth_wanted && metadata.namespace.as_ref() != Some(&serve.home)
+        };
+        filters.retain(|filter| stays(&filter.metadata));
+        customs.retain(|custom| stays(&custom.metadata));
+    }
     let policies = if step.deny {
         serve.policies.clone()
     } else {
@@ -99,9 +106,13 @@ pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Err
             elsewhere.push(object);
         }
     }
-    for filter in &filters {
-        // EnvoyFilter has one version only.
-        let object = Object::new(filter.to_object())?;
+    // EnvoyFilter has one version only.
+    let filter_values = filters.iter().map(CustomObject::to_object);
+    let custom_values = customs
+        .iter()
+        .map(|custom| custom.to_object_as(serve.security));
+    for value in filter_values.chain(custom_values) {
+        let object = Object::new(value)?;
         if step.filter != FilterStep::Write {
             retain.push(object.id());
         } else if object.namespace() == Some(&serve.home) {
@@ -110,6 +121,7 @@ pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Err
             elsewhere.push(object);
         }
     }
+    let guarding: BTreeSet<ObjectRef> = elsewhere.iter().map(Object::id).collect();
     let mut others = Vec::new();
     for value in &serve.others {
         let object = Object::new(value.clone())?;
@@ -122,11 +134,8 @@ pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Err
             others.push(object);
         }
     }
-    let other_ids = others
-        .iter()
-        .chain(&elsewhere)
-        .filter(|object| !["EnvoyFilter", "AuthorizationPolicy"].contains(&object.kind()));
-    let other_ids: BTreeSet<ObjectRef> = other_ids.map(Object::id).collect();
+    let other_ids = others.iter().chain(&elsewhere).map(Object::id);
+    let other_ids: BTreeSet<ObjectRef> = other_ids.filter(|id| !guarding.contains(id)).collect();
     let mut edge = vec![Object::new(serve.networking(&serve.gateway))?];
     let mut all_services = services;
     if serve.auth_wanted {
@@ -152,6 +161,7 @@ pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Err
             virtual_services: all_services,
             filters,
             policies,
+            customs,
             others: other_ids,
         },
         served: served(&serve.routes, &routes),
@@ -182,6 +192,9 @@ pub fn close(inventory: &Inventory, live: &Live) -> Result<Pass, Error> {
     for policy in &kept.policies {
         retain.push(Object::new(policy.to_object())?.id());
     }
+    for custom in &kept.customs {
+        retain.push(Object::new(custom.to_object())?.id());
+    }
     retain.extend(kept.others.iter().cloned());
     Ok(Pass {
         set: set(inventory, Vec::new(), retain),
@@ -211,6 +224,9 @@ fn leave_old_gateway(serve: &Serve, live: &Live) -> Result<Pass, Error> {
     for policy in &live.policies {
         retain.push(Object::new(policy.to_object_as(serve.security))?.id());
     }
+    for custom in &live.customs {
+        retain.push(Object::new(custom.to_object_as(serve.security))?.id());
+    }
     retain.extend(live.others.iter().cloned());
     let mut policies = live.policies.clone();
     policies.extend(serve.policies.iter().cloned());
@@ -225,6 +241,7 @@ fn leave_old_gateway(serve: &Serve, live: &Live) -> Result<Pass, Error> {
             virtual_services: Vec::new(),
             filters: live.filters.clone(),
             policies,
+            customs: live.customs.clone(),
             others: live.others.clone(),
         },
         served: BTreeSet::new(),
@@ -251,20 +268,54 @@ fn moved(serve: &Serve, live: &Live) -> bool {
     })
 }
 
-/// The live filter of the gateway's namespace compared with the desired one.
+/// Whether a provider that is asked now is not to be asked any more, by something else that needs
+/// proof: Istio asks it before it looks at the DENY policy, so that could not be proven meanwhile.
+/// All routes leave first, the probe's too, whose absence shows at the pods.
+fn loses_its_provider(serve: &Serve, live: &Live, evidence: &Evidence) -> bool {
+    let clear = serve.filters.is_some() && !serve.self_proving;
+    let home =
+        |custom: &AuthorizationPolicy| custom.metadata.namespace.as_ref() == Some(&serve.home);
+    let loses = clear && serve.customs.is_empty() && live.customs.iter().any(home);
+    loses && !is_nothing_routed(live, evidence)
+}
+
+fn is_nothing_routed(live: &Live, evidence: &Evidence) -> bool {
+    live.virtual_services.is_empty() && evidence.no_route()
+}
+
+fn ease(serve: &Serve, live: &Live, evidence: &Evidence) -> Ease {
+    if serve.self_proving {
+        Ease::SelfProving
+    } else if is_nothing_routed(live, evidence) {
+        Ease::NothingRouted
+    } else if !serve.customs.is_empty() && !live.customs.is_empty() {
+        Ease::InPlace
+    } else {
+        Ease::None
+    }
+}
+
+/// What guards the gateway's namespace compared with what is desired.
 fn live_filter(serve: &Serve, live: &Live) -> LiveFilter {
-    let Some(desired) = &serve.filters else {
+    let Some(filters) = &serve.filters else {
         return LiveFilter::Current;
     };
-    let home = |filter: &&EnvoyFilter| filter.metadata.namespace.as_ref() == Some(&serve.home);
-    let Some(desired) = desired.iter().find(home) else {
+    let home = |metadata: &ObjectMeta| metadata.namespace.as_ref() == Some(&serve.home);
+    let Some(desired) = filters.iter().find(|filter| home(&filter.metadata)) else {
         return LiveFilter::Absent;
     };
-    let same = |filter: &&EnvoyFilter| filter.metadata.name == desired.metadata.name;
-    match live.filters.iter().filter(home).find(same) {
-        None => LiveFilter::Absent,
-        Some(live) if live.spec == desired.spec => LiveFilter::Current,
-        Some(_) => LiveFilter::Outdated,
+    let custom = serve.customs.iter().find(|custom| home(&custom.metadata));
+    let live_custom = live.customs.iter().find(|custom| home(&custom.metadata));
+    let same_custom = custom.map(|custom| &custom.spec) == live_custom.map(|custom| &custom.spec);
+    let named = |filter: &&EnvoyFilter| {
+        home(&filter.metadata) && filter.metadata.name == desired.metadata.name
+    };
+    match live.filters.iter().find(named) {
+        None if live_custom.is_none() => LiveFilter::Absent,
+        Some(live) if live.spec == desired.spec && same_custom => LiveFilter::Current,
+        // A policy that somebody deleted is written anew beside its filter, which asks nobody.
+        Some(live) if live.spec == desired.spec && live_custom.is_none() => LiveFilter::Absent,
+        _ => LiveFilter::Outdated,
     }
 }
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use juju_charm::{Databag, LocalData, ModelView, RelationId};
 use mesh::routes::Path;
 use relations::{
-    GatewayInfo, GatewayMetadata, IngressConfig, IngressedApps, RouteReply, ScrapeJob, ScrapeJobs,
-    ScrapeMetadata, StaticConfig, TraefikIngress, TraefikReply, UnitAddress, ingress, ingress_auth,
-    sdi,
+    GatewayInfo, GatewayMetadata, IngressConfig, IngressedApps, MeshLabels, RouteReply, ScrapeJob,
+    ScrapeJobs, ScrapeMetadata, StaticConfig, TraefikIngress, TraefikReply, UnitAddress, ingress,
+    ingress_auth, sdi,
 };
 
 use crate::ingress::IngressState;
@@ -62,6 +62,7 @@ pub(crate) fn databags(
             ("gateway-info", info.encode()),
             ("gateway-metadata", metadata.encode()),
             ("metrics-endpoint", metrics(view, target)),
+            ("service-mesh", mesh_labels(target).encode()),
         ] {
             for relation in view.relations_of(endpoint) {
                 tell(relation.id, data.clone());
@@ -172,7 +173,8 @@ pub(crate) fn versions(view: &ModelView) -> BTreeMap<RelationId, LocalData> {
 
 /// What the control plane's charm is to make an extension provider of.
 fn authorizer(validated: &Validated) -> Databag {
-    let Some(authorizer) = &validated.auth.authorizer else {
+    let gate = validated.auth.gate.as_ref();
+    let Some(authorizer) = gate.and_then(|gate| gate.authorizer.as_ref()) else {
         return IngressConfig::nobody();
     };
     let list = |names: &std::collections::BTreeSet<String>| names.iter().cloned().collect();
@@ -187,6 +189,22 @@ fn authorizer(validated: &Validated) -> Databag {
         headers_to_downstream_on_deny: downstream(&["content-type", "set-cookie"]),
     }
     .encode()
+}
+
+/// The labels by which pods become part of the mesh.
+fn mesh_labels(target: &Target) -> MeshLabels {
+    let mut labels = BTreeMap::new();
+    let mut put = |key: &str, value: &str| labels.insert(key.to_owned(), value.to_owned());
+    if target.plane.ambient {
+        put("istio.io/dataplane-mode", "ambient");
+    } else {
+        put("sidecar.istio.io/inject", "true");
+        let revision = target.plane.revision.label();
+        if revision != "default" {
+            put("istio.io/rev", revision);
+        }
+    }
+    MeshLabels { labels }
 }
 
 fn metrics(view: &ModelView, target: &Target) -> Databag {

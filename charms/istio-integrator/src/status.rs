@@ -83,7 +83,7 @@ fn problems_of(view: &ModelView, validated: &Validated, done: &Done) -> Vec<Prob
         return problems;
     }
     // Without a known authorizer, the reason has been told already.
-    if validated.auth.authorizer.is_some() {
+    if validated.auth.gate.is_some() {
         match done.state {
             AuthState::Off | AuthState::InForce => {}
             AuthState::Denied => problems.push(Problem::waiting(

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use juju_charm::{ModelView, Problem, RelationId};
-use mesh::routes::{Edge, Route, Tls};
+use mesh::auth::{Gate, Mechanism, is_open_by_path};
+use mesh::routes::{Edge, Route, Tls, Tokens};
 
 use crate::auth::{self, Auth};
 use crate::config;
+use crate::findings;
 use crate::ingress::{IngressState, ingresses};
 use crate::observe::{Names, View};
+use crate::policies::{self, Permission};
 use crate::target::{Target, target, target_problems};
 use crate::tls::{self, TlsState};
 
@@ -25,6 +28,8 @@ pub struct Validated {
     pub tls: TlsState,
     /// The routes that can be served.
     pub routes: Vec<Route>,
+    /// Who may call whom, as related applications ask.
+    pub permissions: Vec<Permission>,
     /// One entry for each relation that asks for routes.
     pub ingresses: BTreeMap<RelationId, IngressState>,
 }
@@ -72,9 +77,14 @@ pub fn validate(view: &ModelView, cluster: &View) -> (Validated, Vec<Problem>) {
         tls.pair = None;
     }
     let (routes, ingresses) = ingresses(view, cluster, target.as_ref(), &mut problems);
+    problems.extend(not_open(&auth, &routes));
+    let permissions = policies::permissions(view, &mut problems);
     let edge = target
         .as_ref()
         .map(|target| edge(view, target, &auth, &tls));
+    if let (Some(edge), Some(target)) = (&edge, &target) {
+        problems.extend(findings::gateways(edge, target, cluster, &routes));
+    }
     (
         Validated {
             target,
@@ -82,6 +92,7 @@ pub fn validate(view: &ModelView, cluster: &View) -> (Validated, Vec<Problem>) {
             auth,
             tls,
             routes,
+            permissions,
             ingresses,
         },
         problems,
@@ -106,5 +117,35 @@ fn edge(view: &ModelView, target: &Target, auth: &Auth, tls: &TlsState) -> Edge 
         guard: auth.guard.clone(),
         http: target.port,
         tls,
+        tokens: auth.gate.as_ref().and_then(tokens),
     }
+}
+
+fn tokens(gate: &Gate) -> Option<Tokens> {
+    let issuers = gate.tokens.iter().map(|rule| rule.issuer.clone());
+    Some(Tokens {
+        issuers: issuers.collect(),
+        only: gate.mechanism() == Some(Mechanism::Tokens),
+    })
+    .filter(|tokens| !tokens.issuers.is_empty())
+}
+
+/// Where an extension provider is asked, paths decide: routes that are open under further conditions
+/// cannot be told from others.
+fn not_open(auth: &Auth, routes: &[Route]) -> Vec<Problem> {
+    let gate = auth.gate.as_ref();
+    if gate.and_then(Gate::mechanism) != Some(Mechanism::Provider) {
+        return Vec::new();
+    }
+    let closed = routes
+        .iter()
+        .filter(|route| route.open && !is_open_by_path(route));
+    closed
+        .map(|route| {
+            Problem::blocked(format!(
+                "route {} of {} has conditions besides its path: it cannot be open here",
+                route.name, route.app
+            ))
+        })
+        .collect()
 }

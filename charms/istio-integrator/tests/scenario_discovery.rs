@@ -215,13 +215,13 @@ fn discover_shows_everything_found() {
     assert_eq!(
         results["control-planes"],
         "\
-CONTROL-PLANE      VERSION  ROOT-NAMESPACE  TAGS  EXTENSION-PROVIDERS  OWNER    READY
-istio-lab/default  1.30.3   istio-lab       -     -                    unknown  true"
+CONTROL-PLANE      VERSION  ROOT-NAMESPACE  TRUST-DOMAIN   TAGS  EXTENSION-PROVIDERS  MODE     OWNER    READY
+istio-lab/default  1.30.3   istio-lab       cluster.local  -     -                    sidecar  unknown  true"
     );
     assert_eq!(
         results["gateways"],
         "\
-GATEWAY        KIND        REVISION  SERVICE            ADDRESS    READY
-edge-lab/edge  Deployment  -         LoadBalancer edge  192.0.2.7  true"
+GATEWAY        KIND        REVISION  SERVICE            ADDRESS    ACCOUNT  READY
+edge-lab/edge  Deployment  -         LoadBalancer edge  192.0.2.7  default  true"
     );
 }

@@ -1,5 +1,7 @@
 //! Routes with all fields, routes that nobody is asked about, and what other namespaces refuse.
 
+#![allow(clippy::expect_used, reason = "test support")]
+
 mod common;
 
 use common::*;
@@ -226,7 +228,7 @@ fn the_other_ends_of_the_gateways_interfaces_are_told() {
     let api = cluster();
     let id = ObjectRef::namespaced("v1", "Pod", "edge-lab", "edge-0");
     api.edit("kubelet", &id, |pod| {
-        pod["status"]["podIP"] = json!("10.1.0.9")
+        pod["status"]["podIP"] = json!("10.1.0.9");
     });
     let after = config_changed(
         &api,

@@ -1,5 +1,7 @@
 //! The gateway's certificate, granted or asked for.
 
+#![allow(clippy::expect_used, reason = "test support")]
+
 mod common;
 
 use common::*;

@@ -63,7 +63,36 @@ impl Engine {
         port: u16,
         path: &str,
     ) -> Result<(u16, String)> {
-        let exchange = self.exchange(namespace, pod, port, path);
+        // HTTP/1.0: the answer ends with the connection and is not chunked.
+        let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
+        self.forwarded(namespace, pod, port, &request).await
+    }
+
+    /// The same in HTTP/1.1, which gateways insist on, and for `host`. A body may come in chunks, which
+    /// are left as they are.
+    ///
+    /// # Errors
+    /// As [`Engine::forwarded_get`].
+    pub async fn forwarded_get_of(
+        &self,
+        namespace: &str,
+        pod: &str,
+        port: u16,
+        host: &str,
+        path: &str,
+    ) -> Result<(u16, String)> {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        self.forwarded(namespace, pod, port, &request).await
+    }
+
+    async fn forwarded(
+        &self,
+        namespace: &str,
+        pod: &str,
+        port: u16,
+        request: &str,
+    ) -> Result<(u16, String)> {
+        let exchange = self.exchange(namespace, pod, port, request);
         match tokio::time::timeout(FORWARD_TIMEOUT, exchange).await {
             Ok(answer) => answer,
             Err(elapsed) => Err(Error::Unreachable {
@@ -77,7 +106,7 @@ impl Engine {
         namespace: &str,
         pod: &str,
         port: u16,
-        path: &str,
+        request: &str,
     ) -> Result<(u16, String)> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let mut forward = pods
@@ -90,8 +119,6 @@ impl Engine {
                 source: None,
             });
         };
-        // HTTP/1.0: the answer ends with the connection and is not chunked.
-        let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
         let away = |error: std::io::Error| Error::Unreachable {
             source: error.into(),
         };

@@ -11,6 +11,7 @@ pub mod injection;
 pub mod name;
 pub mod ownership;
 pub mod payload;
+pub mod policies;
 pub mod proxy_status;
 pub mod restart;
 pub mod revision;

@@ -4,6 +4,7 @@
 //! goes: the `juju` command as a process, charms deployed from their files, requests sent to the
 //! gateway. Only the cluster is looked at directly.
 
+pub mod attacks;
 pub mod demo;
 pub mod helm;
 pub mod http;

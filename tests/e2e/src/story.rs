@@ -267,7 +267,11 @@ impl Story {
         Ok(())
     }
 
-    fn scale(&self, deployment: &str, replicas: u64) -> Result<()> {
+    /// Gives a deployment so many pods, and waits for them to be ready.
+    ///
+    /// # Errors
+    /// They are not.
+    pub fn scale(&self, deployment: &str, replicas: u64) -> Result<()> {
         let path = format!(
             "/apis/apps/v1/namespaces/{}/deployments/{deployment}",
             self.model

@@ -6,7 +6,8 @@ use istio_api::networking::{EnvoyFilter, HttpRoute, VirtualService};
 use istio_api::security::AuthorizationPolicy;
 use kube_apply::{Inventory, Owner};
 use mesh::auth::{
-    Answer, Authorizer, PodEvidence, deny_policy, envoy_filter, probe_virtual_service,
+    Answer, Authorizer, Gate, PodEvidence, custom_policy, deny_policy, envoy_filter,
+    guard_of_filter, guard_of_routes, probe_virtual_service,
 };
 use mesh::routes::{Backend, Edge, RouteRequest, gateway, routes};
 use proptest::prelude::*;
@@ -21,6 +22,8 @@ const TWIN: &str = "back-lab";
 #[derive(Clone, Debug, Default)]
 struct Wishes {
     authorizer: Option<u16>,
+    /// Whether an extension provider asks it.
+    provider: bool,
     relations: BTreeSet<u32>,
     /// Whether there are pods in [`TWIN`].
     twin: bool,
@@ -33,24 +36,34 @@ impl Wishes {
     }
 }
 
-fn edge(auth_wanted: bool) -> Edge {
+/// What the gate of these wishes makes of the guard's value.
+fn guard(provider: bool) -> &'static str {
+    if provider { "tokenp" } else { "token" }
+}
+
+fn edge(auth_wanted: bool, provider: bool) -> Edge {
     Edge {
         namespace: "lab".to_owned(),
         gateway: "front".to_owned(),
         name: "meshy-routes".to_owned(),
         hosts: vec!["*".to_owned()],
-        guard: auth_wanted.then(|| "token".to_owned()),
+        guard: auth_wanted.then(|| guard(provider).to_owned()),
         http: 80,
-        tls: None,
+        ..Edge::default()
     }
 }
 
 fn serve(wishes: &Wishes, auth_wanted: bool) -> Serve {
     let labels = BTreeMap::from([("istio".to_owned(), "edge".to_owned())]);
+    let provider = wishes.provider && wishes.authorizer.is_some();
     let filter = |port: u16| {
         let headers = ["x-user".to_owned()];
         let authorizer = Authorizer::new("gate", "lab", port, &[], &headers).unwrap();
-        let filter = |ns: &str| envoy_filter("guard", ns, &labels, &authorizer, "token");
+        let gate = Gate {
+            provider: provider.then(|| "sso".to_owned()),
+            ..Gate::asking(authorizer)
+        };
+        let filter = |ns: &str| envoy_filter("guard", ns, &labels, &gate, guard(provider));
         wishes.namespaces().into_iter().map(filter).collect()
     };
     let request = |relation: &u32| {
@@ -73,24 +86,31 @@ fn serve(wishes: &Wishes, auth_wanted: bool) -> Serve {
             owner,
             name: "ingress".to_owned(),
         },
-        gateway: gateway(&edge(auth_wanted), &labels, &[]),
+        gateway: gateway(&edge(auth_wanted, provider), &labels, &[]),
         routes: routes(&requests).0,
         auth_wanted,
         home: NAMESPACE.to_owned(),
         filters: wishes.authorizer.map(filter),
+        customs: wishes
+            .namespaces()
+            .into_iter()
+            .filter(|_| provider)
+            .map(|ns| custom_policy("ask", ns, &labels, "sso", &[]))
+            .collect(),
+        self_proving: false,
         policies: wishes
             .namespaces()
             .into_iter()
             .map(|ns| deny_policy("guard", ns, &labels))
             .collect(),
-        probe: probe_virtual_service(&edge(auth_wanted), &[], "meshy-auth-probe"),
+        probe: probe_virtual_service(&edge(auth_wanted, provider), &[], "meshy-auth-probe"),
         port: None,
         networking: "v1",
         security: "v1",
         others: Vec::new(),
         live: Live::default(),
         evidence: Evidence::default(),
-        edge: edge(auth_wanted),
+        edge: edge(auth_wanted, provider),
     }
 }
 
@@ -100,12 +120,26 @@ struct Proxy {
     virtual_services: Vec<VirtualService>,
     filters: Vec<EnvoyFilter>,
     policies: Vec<AuthorizationPolicy>,
+    customs: Vec<AuthorizationPolicy>,
 }
 
 impl Proxy {
     fn asks(&self) -> bool {
-        let home = |filter: &EnvoyFilter| filter.metadata.namespace.as_deref() == Some(NAMESPACE);
-        self.filters.iter().any(home)
+        let home = |namespace: &Option<String>| namespace.as_deref() == Some(NAMESPACE);
+        let own = |filter: &EnvoyFilter| {
+            home(&filter.metadata.namespace) && filter.spec.config_patches.len() > 1
+        };
+        let custom = |policy: &AuthorizationPolicy| home(&policy.metadata.namespace);
+        self.filters.iter().any(own) || self.customs.iter().any(custom)
+    }
+
+    /// Whether a rule is found by who knows all that routes ever asked for. A filter sets its own.
+    fn finds(&self, service: &VirtualService) -> bool {
+        let home = |filter: &&EnvoyFilter| filter.metadata.namespace.as_deref() == Some(NAMESPACE);
+        match self.filters.iter().find(home).and_then(guard_of_filter) {
+            Some(set) => guard_of_routes(service) == Some(set),
+            None => true,
+        }
     }
 
     fn denies(&self) -> bool {
@@ -129,6 +163,7 @@ impl Proxy {
     }
 
     fn evidence(&self) -> Evidence {
+        // Istio asks a provider before it looks at DENY policies, where there is a route.
         let denied = if self.denies() {
             Answer::Denied
         } else {
@@ -147,7 +182,7 @@ impl Proxy {
     fn open(&self) -> bool {
         let routed = self.virtual_services.iter().any(|vs| {
             let leads = |rule: &HttpRoute| !rule.route.is_empty();
-            !routes_unguarded(vs) && vs.spec.http.iter().any(leads)
+            !routes_unguarded(vs) && self.finds(vs) && vs.spec.http.iter().any(leads)
         });
         routed && !self.asks() && !self.denies()
     }
@@ -168,6 +203,7 @@ fn checked(serve: &Serve, live: &Live, evidence: &Evidence) -> Pass {
         virtual_services,
         filters,
         policies,
+        customs,
         others,
     } = &next.live;
     let object = |value| Object::new(value).unwrap().id();
@@ -175,6 +211,7 @@ fn checked(serve: &Serve, live: &Live, evidence: &Evidence) -> Pass {
     said.extend(virtual_services.iter().map(|v| object(v.to_object())));
     said.extend(filters.iter().map(|f| object(f.to_object())));
     said.extend(policies.iter().map(|p| object(p.to_object())));
+    said.extend(customs.iter().map(|c| object(c.to_object())));
     said.extend(others.iter().cloned());
     assert_eq!(wanted, said);
     if serve.auth_wanted {
@@ -192,6 +229,7 @@ fn assert_all_guarded(serve: &Serve, live: &Live) {
     let mut guarded: BTreeSet<&Option<String>> = BTreeSet::new();
     guarded.extend(live.filters.iter().map(|f| &f.metadata.namespace));
     guarded.extend(live.policies.iter().map(|p| &p.metadata.namespace));
+    guarded.extend(live.customs.iter().map(|c| &c.metadata.namespace));
     for policy in &serve.policies {
         let namespace = &policy.metadata.namespace;
         assert!(guarded.contains(namespace), "{namespace:?}");
@@ -201,6 +239,8 @@ fn assert_all_guarded(serve: &Serve, live: &Live) {
 #[derive(Clone, Debug)]
 enum Event {
     Authorizer(Option<u16>),
+    /// The mesh config gets, or loses, an extension provider that asks it.
+    Provider(bool),
     Relate(u32),
     Break(u32),
     /// Pods come to another namespace, or go.
@@ -217,6 +257,7 @@ enum Event {
 fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         1 => prop_oneof![Just(None), Just(Some(80)), Just(Some(81))].prop_map(Event::Authorizer),
+        1 => any::<bool>().prop_map(Event::Provider),
         1 => (0u32..3).prop_map(Event::Relate),
         1 => (0u32..3).prop_map(Event::Break),
         1 => any::<bool>().prop_map(Event::Twin),
@@ -248,7 +289,7 @@ fn in_force() -> (Wishes, Live, Proxy) {
     let wishes = Wishes {
         authorizer: Some(80),
         relations: BTreeSet::from([1]),
-        twin: false,
+        ..Wishes::default()
     };
     let (mut live, mut proxy) = (Live::default(), Proxy::default());
     settle(&wishes, &mut live, &mut proxy);
@@ -271,7 +312,11 @@ fn run(before: (Wishes, Live, Proxy), events: &[Event]) -> (Live, Proxy) {
             }
             Event::PushRoutes => proxy.virtual_services.clone_from(&live.virtual_services),
             Event::PushFilters => proxy.filters.clone_from(&live.filters),
-            Event::PushPolicies => proxy.policies.clone_from(&live.policies),
+            Event::PushPolicies => {
+                proxy.policies.clone_from(&live.policies);
+                proxy.customs.clone_from(&live.customs);
+            }
+            Event::Provider(asks) => wishes.provider = *asks,
         }
         assert!(!proxy.open(), "open after {event:?}");
     }
@@ -287,6 +332,7 @@ fn settle(wishes: &Wishes, live: &mut Live, proxy: &mut Proxy) -> Pass {
         proxy.virtual_services.clone_from(&live.virtual_services);
         proxy.filters.clone_from(&live.filters);
         proxy.policies.clone_from(&live.policies);
+        proxy.customs.clone_from(&live.customs);
         assert!(!proxy.open());
         last = Some(next);
     }
@@ -305,11 +351,20 @@ proptest! {
     fn the_end_depends_on_the_last_wishes_only(events in proptest::collection::vec(event(), 0..20)) {
         let (mut live, mut proxy) = run(open_before(), &events);
         let relations = BTreeSet::from([1, 2]);
-        let wishes = Wishes { authorizer: Some(80), relations, twin: true };
+        let wishes = Wishes { authorizer: Some(80), relations, twin: true, provider: false };
         let end = settle(&wishes, &mut live, &mut proxy);
         prop_assert_eq!(end.state, AuthState::InForce);
         prop_assert_eq!(end.served, BTreeSet::from([1, 2]));
         prop_assert!(live.policies.is_empty() && live.filters.len() == 2);
+        prop_assert!(live.customs.is_empty());
+
+        // A provider takes over, and gives back.
+        for provider in [true, false] {
+            let wishes = Wishes { provider, ..wishes.clone() };
+            let end = settle(&wishes, &mut live, &mut proxy);
+            prop_assert_eq!((end.state, end.served.len()), (AuthState::InForce, 2));
+            prop_assert_eq!(live.customs.len(), if provider { 2 } else { 0 });
+        }
 
         // Without an authorizer everything is denied, and the routes stand behind the policy.
         let wishes = Wishes { authorizer: None, ..wishes };
@@ -323,7 +378,7 @@ fn a_route_waits_for_proof_and_the_filter_for_the_probe() {
     let wishes = Wishes {
         authorizer: Some(80),
         relations: BTreeSet::from([1]),
-        twin: false,
+        ..Wishes::default()
     };
     let (mut live, mut proxy) = (Live::default(), Proxy::default());
     let mut told = Vec::new();
@@ -334,6 +389,7 @@ fn a_route_waits_for_proof_and_the_filter_for_the_probe() {
             virtual_services: live.virtual_services.clone(),
             filters: live.filters.clone(),
             policies: live.policies.clone(),
+            customs: live.customs.clone(),
         };
         told.push((
             next.state,
@@ -386,7 +442,7 @@ fn routes_leave_the_old_gateway_before_the_new_one_is_selected() {
     let wishes = Wishes {
         authorizer: Some(80),
         relations: BTreeSet::from([1]),
-        twin: false,
+        ..Wishes::default()
     };
     let (mut live, mut proxy) = (Live::default(), Proxy::default());
     settle(&wishes, &mut live, &mut proxy);
@@ -415,7 +471,7 @@ fn without_authorization_all_routes_are_written_at_once() {
     let wishes = Wishes {
         authorizer: None,
         relations: BTreeSet::from([1, 2]),
-        twin: false,
+        ..Wishes::default()
     };
     let next = pass(
         &serve(&wishes, false),

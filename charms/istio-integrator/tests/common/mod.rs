@@ -229,8 +229,7 @@ fn run(api: &FakeApi, event: Event, params: Map<String, Value>, state: &State) -
     let scenario = Scenario::<IstioIntegrator>::new().expect("metadata");
     runtime.block_on(async {
         let fx = Cluster::new(api.engine());
-        scenario
-            .run_async(event, params, state, &fx)
+        Box::pin(scenario.run_async(event, params, state, &fx))
             .await
             .unwrap_or_else(|error| panic!("{error}"))
     })

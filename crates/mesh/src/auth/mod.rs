@@ -12,22 +12,34 @@
 //! connections that are older than the filter, which Envoy serves with its old filters until they
 //! are drained, find no route.
 //!
+//! Where the mesh config has an extension provider for the authorizer, a CUSTOM policy asks instead of
+//! the filter ([`Mechanism`]); then Istio asks before it looks at DENY policies, and a policy that
+//! somebody deletes is noticed by the next hook only. Tokens need no proof: see [`TokenRule`].
+//!
 //! The filter comes right before Envoy's router: nothing can reach a workload past it, it sees the
 //! request as the router will, and the DENY policy, which Istio puts earlier, can be proven on its
 //! own. (Envoy's external authorization does not run where no route matches, hence the route.)
 
+mod gate;
 mod objects;
 mod probe;
 mod state;
+mod tokens;
 
+pub use gate::{Gate, Mechanism, custom_policy, is_open_by_path, unmarked};
 pub use objects::{
     Authorizer, GUARD_HEADER, InvalidAuthorizer, deny_policy, envoy_filter, guard_of_filter,
     guard_of_routes, open_route_name, probe_virtual_service, routes_unguarded, shows_authorization,
 };
 pub use probe::{Answer, DENIED_PATH, Evidence, PROBE_BODY, PROBE_PATH, PodEvidence, read_answer};
 pub use state::{
-    AuthMode, AuthState, FilterStep, LiveFilter, Scope, Situation, Step, step, wanted,
+    AuthMode, AuthState, Ease, FilterStep, LiveFilter, Scope, Situation, Step, step, wanted,
+};
+pub use tokens::{
+    ISSUER_CLAIM, InvalidToken, TokenRule, issuer_conditions, request_authentication,
 };
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_gate;

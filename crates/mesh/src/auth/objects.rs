@@ -12,6 +12,7 @@ use istio_api::security::{
 };
 use serde_json::{Value, json};
 
+use super::gate::Gate;
 use super::probe::{PROBE_BODY, PROBE_PATH};
 use crate::name::{InvalidName, check_label};
 use crate::routes::{Edge, Route, short_hash};
@@ -37,7 +38,7 @@ const FRAMING_HEADERS: &[&str] = &[
     "upgrade",
 ];
 /// Beginnings of headers that the gateway itself sets and acts upon: they tell nobody's identity.
-const PROXY_HEADERS: &[&str] = &["x-envoy-", "x-forwarded-"];
+pub(super) const PROXY_HEADERS: &[&str] = &["x-envoy-", "x-forwarded-"];
 /// How long the authorizer may take.
 const TIMEOUT: &str = "10s";
 /// Names with more dashes than this get only their all-underscore spelling stripped.
@@ -106,7 +107,7 @@ impl Authorizer {
 
     /// Every spelling of the identity headers that a workload might read as one of them: many
     /// frameworks take `_` in a header's name for `-`.
-    fn stripped(&self) -> BTreeSet<String> {
+    pub(super) fn stripped(&self) -> BTreeSet<String> {
         self.identity_headers
             .iter()
             .flat_map(|name| spellings(name))
@@ -114,7 +115,10 @@ impl Authorizer {
     }
 }
 
-fn headers(names: &[String], refused: &[&str]) -> Result<BTreeSet<String>, InvalidAuthorizer> {
+pub(super) fn headers(
+    names: &[String],
+    refused: &[&str],
+) -> Result<BTreeSet<String>, InvalidAuthorizer> {
     let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     names
         .iter()
@@ -135,7 +139,7 @@ fn headers(names: &[String], refused: &[&str]) -> Result<BTreeSet<String>, Inval
         .collect()
 }
 
-fn spellings(name: &str) -> Vec<String> {
+pub(super) fn spellings(name: &str) -> Vec<String> {
     let dashes: Vec<usize> = name
         .bytes()
         .enumerate()
@@ -161,35 +165,35 @@ fn spellings(name: &str) -> Vec<String> {
         .collect()
 }
 
-/// The filter that asks `authorizer` on every listener of the gateway pods with `labels` in
-/// `namespace`, and nowhere else, that strips the identity headers from what comes in and sets
-/// [`GUARD_HEADER`] to `guard`.
+/// The filter for every listener of the gateway pods with `labels` in `namespace`, and for nothing
+/// else: it strips the identity headers from what comes in, sets [`GUARD_HEADER`] to `guard`, and asks
+/// the gate's authorizer unless something else does.
 ///
 /// It fails closed: an authorizer that is away, slow or broken means 403.
 pub fn envoy_filter(
     name: &str,
     namespace: &str,
     labels: &BTreeMap<String, String>,
-    authorizer: &Authorizer,
+    gate: &Gate,
     guard: &str,
 ) -> EnvoyFilter {
-    let patches = vec![
-        patch(
-            namespace,
-            ApplyTo::NetworkFilter,
-            &json!({"name": CONNECTION_MANAGER}),
-            PatchOperation::Merge,
-            mutate(&authorizer.stripped(), guard),
-        ),
-        patch(
+    let mut patches = vec![patch(
+        namespace,
+        ApplyTo::NetworkFilter,
+        &json!({"name": CONNECTION_MANAGER}),
+        PatchOperation::Merge,
+        mutate(&gate.stripped(), guard),
+    )];
+    if let Some(authorizer) = gate.asked() {
+        patches.push(patch(
             namespace,
             ApplyTo::HttpFilter,
             &json!({"name": CONNECTION_MANAGER, "subFilter": {"name": ROUTER}}),
             PatchOperation::InsertBefore,
             ask(authorizer),
-        ),
-        do_not_ask(namespace, guard),
-    ];
+        ));
+        patches.push(do_not_ask(namespace, guard));
+    }
     let spec = EnvoyFilterSpec {
         workload_selector: Some(WorkloadSelector {
             labels: labels.clone(),
@@ -297,8 +301,13 @@ fn ask(authorizer: &Authorizer) -> Value {
         service["authorization_request"] =
             json!({"allowed_headers": {"patterns": patterns(&authorizer.request_headers)}});
     }
+    // Authorizers renew their session cookie now and then.
+    let cookie = BTreeSet::from(["set-cookie".to_owned()]);
+    service["authorization_response"] =
+        json!({"allowed_client_headers_on_success": {"patterns": patterns(&cookie)}});
     if !authorizer.identity_headers.is_empty() {
-        service["authorization_response"] = json!({"allowed_upstream_headers": {"patterns": patterns(&authorizer.identity_headers)}});
+        service["authorization_response"]["allowed_upstream_headers"] =
+            json!({"patterns": patterns(&authorizer.identity_headers)});
     }
     json!({
         "name": FILTER_NAME,

@@ -85,6 +85,11 @@ impl Evidence {
         self.all(|pod| pod.probe == Answer::Open)
     }
 
+    /// Whether the probe's route is on no pod any more, and so no route that was taken away with it.
+    pub fn no_route(&self) -> bool {
+        self.all(|pod| pod.probe == Answer::NoRoute)
+    }
+
     fn all(&self, holds: impl Fn(&PodEvidence) -> bool) -> bool {
         !self.pods.is_empty() && self.pods.iter().all(holds)
     }

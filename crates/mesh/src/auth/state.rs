@@ -55,6 +55,20 @@ pub enum LiveFilter {
     Outdated,
 }
 
+/// What makes putting up a filter easier than usual.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Ease {
+    /// Nothing.
+    #[default]
+    None,
+    /// The routes themselves let only those pass who may: there is nothing to prove.
+    SelfProving,
+    /// No route leads to a workload: there is nothing to guard.
+    NothingRouted,
+    /// A live filter may be changed where it is: what asks besides it goes on asking.
+    InPlace,
+}
+
 /// What is known before a step.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Situation {
@@ -66,6 +80,8 @@ pub struct Situation {
     pub live: LiveFilter,
     /// What the pods answered.
     pub evidence: Evidence,
+    /// What makes the change easier than usual.
+    pub ease: Ease,
 }
 
 /// Which routes may be written.
@@ -124,6 +140,7 @@ pub fn step(situation: &Situation) -> Step {
         filter_ready,
         live,
         evidence,
+        ease,
     } = situation;
     let open = |filter, state| Step {
         filter,
@@ -135,7 +152,14 @@ pub fn step(situation: &Situation) -> Step {
     if !wanted {
         return open(FilterStep::Remove, AuthState::Off);
     }
-    if *filter_ready && *live == LiveFilter::Current && evidence.in_force() {
+    // What is changed where it is goes on asking.
+    let asks = match live {
+        LiveFilter::Current => true,
+        LiveFilter::Outdated => *ease == Ease::InPlace,
+        LiveFilter::Absent => false,
+    };
+    let proven = asks && evidence.in_force();
+    if *filter_ready && (*ease == Ease::SelfProving || proven) {
         return open(FilterStep::Write, AuthState::InForce);
     }
     let denying = evidence.denying();
@@ -146,7 +170,10 @@ pub fn step(situation: &Situation) -> Step {
         // Not before the probe's route answers on every pod: then an answer from elsewhere can only
         // come from the filter, not from an application at `/`, nor from the filter that was.
         (true, LiveFilter::Absent) if evidence.open() => (FilterStep::Write, true),
-        (true, LiveFilter::Outdated) if denying => (FilterStep::Remove, true),
+        (true, LiveFilter::Outdated) if *ease == Ease::InPlace => (FilterStep::Write, true),
+        (true, LiveFilter::Outdated) if denying || *ease == Ease::NothingRouted => {
+            (FilterStep::Remove, true)
+        }
         // What guards other namespaces' pods stays meanwhile, too.
         (true, LiveFilter::Absent | LiveFilter::Outdated) => (FilterStep::Keep, true),
     };
@@ -184,6 +211,49 @@ mod tests {
         }
     }
 
+    fn situation() -> Situation {
+        Situation {
+            wanted: true,
+            filter_ready: true,
+            live: LiveFilter::Absent,
+            evidence: Evidence::default(),
+            ease: Ease::None,
+        }
+    }
+
+    #[test]
+    fn what_needs_no_proof_is_in_force_once_it_can_be_written() {
+        let tokens = Situation {
+            ease: Ease::SelfProving,
+            ..situation()
+        };
+        assert_eq!(step(&tokens).state, AuthState::InForce);
+        let unknown = Situation {
+            filter_ready: false,
+            ..tokens
+        };
+        assert_eq!(step(&unknown).state, AuthState::Unproven);
+    }
+
+    #[test]
+    fn an_outdated_filter_is_changed_in_place_or_removed_where_nothing_is_routed() {
+        let outdated = Situation {
+            live: LiveFilter::Outdated,
+            ..situation()
+        };
+        assert_eq!(step(&outdated).filter, FilterStep::Keep);
+        let in_place = Situation {
+            ease: Ease::InPlace,
+            ..outdated.clone()
+        };
+        assert_eq!(step(&in_place).filter, FilterStep::Write);
+        let nothing_routed = Situation {
+            ease: Ease::NothingRouted,
+            ..outdated
+        };
+        assert_eq!(step(&nothing_routed).filter, FilterStep::Remove);
+    }
+
     #[test]
     fn wanted_is_remembered_until_told_otherwise() {
         let check = |mode: &str, related: bool, remembered: bool, expect: bool| {
@@ -217,6 +287,7 @@ mod tests {
                 filter_ready: ready,
                 live,
                 evidence,
+                ..situation()
             });
             assert_eq!(
                 (got.filter, got.deny, got.routes, got.state),
@@ -278,6 +349,7 @@ mod tests {
                         filter_ready,
                         live,
                         evidence,
+                        ..situation()
                     });
                     let removes = got.filter == FilterStep::Remove;
                     assert!(denying || !removes, "{live:?} {probe:?} {denied:?}");
@@ -295,6 +367,7 @@ mod tests {
             filter_ready: true,
             live,
             evidence,
+            ..situation()
         });
         assert_eq!(
             (got.filter, got.deny, got.routes),

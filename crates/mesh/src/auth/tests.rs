@@ -19,7 +19,14 @@ fn labels() -> BTreeMap<String, String> {
 fn filter(request: &[&str], identity: &[&str]) -> Value {
     let authorizer =
         Authorizer::new("gatekeeper", "lab", 8080, &texts(request), &texts(identity)).unwrap();
-    envoy_filter("auth", "edge-lab", &labels(), &authorizer, "token").to_object()
+    envoy_filter(
+        "auth",
+        "edge-lab",
+        &labels(),
+        &Gate::asking(authorizer),
+        "token",
+    )
+    .to_object()
 }
 
 #[test]
@@ -66,8 +73,10 @@ fn the_filter_asks_on_every_listener_of_exactly_the_gateways_pods_and_fails_clos
                 },
                 "authorization_request":
                     {"allowed_headers": {"patterns": [exact("cookie"), exact("x-token")]}},
-                "authorization_response":
-                    {"allowed_upstream_headers": {"patterns": [exact("x-user")]}},
+                "authorization_response": {
+                    "allowed_upstream_headers": {"patterns": [exact("x-user")]},
+                    "allowed_client_headers_on_success": {"patterns": [exact("set-cookie")]},
+                },
             },
         })
     );

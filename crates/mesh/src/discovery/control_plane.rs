@@ -10,6 +10,7 @@ use super::Live;
 use super::workload::{Workload, annotation, label};
 use crate::revision::Revision;
 
+const DEFAULT_TRUST_DOMAIN: &str = "cluster.local";
 const CHARM_APP: &str = "charms.istio-operators.dev/app";
 const CHARM_MODEL: &str = "charms.istio-operators.dev/model";
 
@@ -57,6 +58,12 @@ pub struct ControlPlane {
     pub tags: Vec<String>,
     /// Names of the mesh config's extension providers, in its order.
     pub extension_providers: Vec<String>,
+    /// Those of them that ask an external authorizer over HTTP: its Service and port.
+    pub authorizers: BTreeMap<String, (String, u16)>,
+    /// Trust domain of its mesh.
+    pub trust_domain: String,
+    /// Whether it serves proxies that are shared by a node's pods (ambient).
+    pub ambient: bool,
     /// Who installed it.
     pub owner: Owner,
     /// Whether at least one pod of istiod is ready. An external istiod counts as ready.
@@ -106,6 +113,9 @@ pub(super) fn discover(live: &Live) -> Vec<ControlPlane> {
             revision,
             version: None,
             extension_providers: Vec::new(),
+            authorizers: BTreeMap::new(),
+            trust_domain: DEFAULT_TRUST_DOMAIN.to_owned(),
+            ambient: false,
             owner: Owner::Unknown,
             ready: true,
             external: true,
@@ -142,6 +152,11 @@ fn of_deployment(
         root_namespace: text("rootNamespace").unwrap_or(namespace).to_owned(),
         tags: tags(injectors, namespace, &revision),
         extension_providers: providers(&config),
+        authorizers: authorizers(&config),
+        trust_domain: text("trustDomain")
+            .unwrap_or(DEFAULT_TRUST_DOMAIN)
+            .to_owned(),
+        ambient: is_ambient(workload),
         owner: owner(workload),
         ready: workload.pods.1 > 0,
         external: false,
@@ -208,6 +223,31 @@ fn providers(config: &Value) -> Vec<String> {
         .flatten()
         .filter_map(|provider| provider.get("name")?.as_str());
     names.map(str::to_owned).collect()
+}
+
+/// `service` may be written `namespace/host`.
+fn authorizers(config: &Value) -> BTreeMap<String, (String, u16)> {
+    let listed = config.get("extensionProviders").and_then(Value::as_array);
+    let read = |provider: &Value| {
+        let asked = provider.get("envoyExtAuthzHttp")?;
+        let service = asked.get("service")?.as_str()?;
+        let host = service.rsplit('/').next().unwrap_or(service);
+        let port = u16::try_from(asked.get("port")?.as_u64()?).ok()?;
+        Some((
+            provider.get("name")?.as_str()?.to_owned(),
+            (host.to_owned(), port),
+        ))
+    };
+    listed.into_iter().flatten().filter_map(read).collect()
+}
+
+fn is_ambient(workload: &Workload<'_>) -> bool {
+    let env = workload
+        .container("discovery")
+        .and_then(|container| container.env.as_ref());
+    env.into_iter().flatten().any(|variable| {
+        variable.name == "PILOT_ENABLE_AMBIENT" && variable.value.as_deref() == Some("true")
+    })
 }
 
 /// A webhook configuration that injects sidecars.

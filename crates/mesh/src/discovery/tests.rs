@@ -103,7 +103,9 @@ fn an_istiod_is_found_in_any_namespace_with_its_mesh_config_and_tags() {
     ]);
     live.config_maps = read(&[json!({
         "metadata": {"name": "istio-canary", "namespace": "istio-lab"},
-        "data": {"mesh": "rootNamespace: mesh-root\nextensionProviders:\n- name: otel\n- name: gate\n"},
+        "data": {"mesh": "rootNamespace: mesh-root\ntrustDomain: lab.example\nextensionProviders:\n\
+            - name: otel\n\
+            - name: gate\n  envoyExtAuthzHttp: {service: lab/gate.lab.svc.cluster.local, port: 8080}\n"},
     })]);
     let planes = control_planes(&live);
     assert_eq!(
@@ -115,6 +117,9 @@ fn an_istiod_is_found_in_any_namespace_with_its_mesh_config_and_tags() {
             root_namespace: "mesh-root".into(),
             tags: vec!["prod".into()],
             extension_providers: vec!["otel".into(), "gate".into()],
+            authorizers: [("gate".into(), ("gate.lab.svc.cluster.local".into(), 8080))].into(),
+            trust_domain: "lab.example".into(),
+            ambient: false,
             owner: Owner::Unknown,
             ready: true,
             external: false,

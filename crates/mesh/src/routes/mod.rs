@@ -21,7 +21,7 @@ pub use model::{
     Route, RouteProblem, RouteRequest, Weighted,
 };
 pub use objects::{
-    Edge, MAX_ROUTES_PER_OBJECT, Tls, client_protocol_rules, established, gateway, hosts,
+    Edge, MAX_ROUTES_PER_OBJECT, Tls, Tokens, client_protocol_rules, established, gateway, hosts,
     networking_version, security_version, short_hash, virtual_services,
 };
 pub use pattern::{InvalidPattern, Pattern};

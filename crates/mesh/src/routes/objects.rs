@@ -39,6 +39,17 @@ pub struct Edge {
     pub http: u16,
     /// The port for TLS, if there is a certificate.
     pub tls: Option<Tls>,
+    /// Tokens that let requests pass.
+    pub tokens: Option<Tokens>,
+}
+
+/// Tokens that let requests pass without anybody being asked.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Tokens {
+    /// Who issues them; never empty.
+    pub issuers: BTreeSet<String>,
+    /// Whether nothing else lets requests pass.
+    pub only: bool,
 }
 
 /// How the gateway ends TLS.

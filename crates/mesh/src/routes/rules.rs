@@ -3,17 +3,59 @@
 use std::collections::BTreeMap;
 
 use istio_api::networking::{
-    Destination, HeaderOperations, Headers, HttpMatch, HttpRedirect, HttpRewrite, HttpRoute,
-    PortSelector, RouteDestination, StringMatch, UriRegexRewrite,
+    Destination, DirectResponse, HeaderOperations, Headers, HttpMatch, HttpRedirect, HttpRewrite,
+    HttpRoute, PortSelector, RouteDestination, StringMatch, UriRegexRewrite,
 };
 
 use super::model::{Action, Match, Path, Rewrite, Route, Weighted};
 use super::{Edge, Prefix};
-use crate::auth::{GUARD_HEADER, open_route_name};
+use crate::auth::{GUARD_HEADER, issuer_conditions, open_route_name};
 
 /// The rules of one condition of a route: the prefix itself and everything below it. With a guard,
-/// only for requests that carry it; the workload does not see it.
+/// only for requests that carry it; the workload does not see it. With tokens, first the same rules
+/// for those who have one, about whom nobody is asked.
 pub fn rules(route: &Route, matched: &Match, edge: &Edge) -> Vec<HttpRoute> {
+    let plain = plain_rules(route, matched, edge);
+    let Some(tokens) = edge.tokens.as_ref().filter(|_| !route.open) else {
+        return plain;
+    };
+    let with_token = |rule: &HttpRoute| {
+        let mut rule = rule.clone();
+        let conditions = rule.matches.iter().flat_map(|matched| {
+            issuer_conditions(&tokens.issuers)
+                .into_iter()
+                .map(|(name, value)| {
+                    let mut matched = matched.clone();
+                    matched.headers.insert(name, value);
+                    matched
+                })
+        });
+        rule.matches = conditions.collect();
+        rule.name = edge.guard.as_deref().map(open_route_name);
+        rule
+    };
+    let mut rules: Vec<HttpRoute> = plain.iter().map(with_token).collect();
+    if tokens.only {
+        rules.extend(plain.into_iter().map(refused));
+    } else {
+        rules.extend(plain);
+    }
+    rules
+}
+
+/// Answers by itself that somebody has to say who they are.
+fn refused(rule: HttpRoute) -> HttpRoute {
+    HttpRoute {
+        matches: rule.matches,
+        direct_response: Some(DirectResponse {
+            status: 401,
+            body: None,
+        }),
+        ..HttpRoute::default()
+    }
+}
+
+fn plain_rules(route: &Route, matched: &Match, edge: &Edge) -> Vec<HttpRoute> {
     let guard = edge.guard.as_deref();
     let condition = |uri: StringMatch| {
         let mut headers: BTreeMap<String, StringMatch> = matched.headers.clone();

@@ -270,8 +270,8 @@ fn with_tls_plain_http_is_redirected_and_only_tls_is_routed() {
     named.hosts = vec!["b.example.org".to_owned()];
     let requests = [named, request(2, "", prefix("/"))];
     let rules = http(&secure, &requests);
-    let routed = rules.iter().filter(|rule| rule.get("route").is_some());
-    for condition in routed.flat_map(|rule| rule["match"].as_array().unwrap()) {
+    let leading = rules.iter().filter(|rule| rule.get("route").is_some());
+    for condition in leading.flat_map(|rule| rule["match"].as_array().unwrap()) {
         assert_eq!(condition["port"], 443);
     }
     let redirects: Vec<&Value> = rules
@@ -315,6 +315,51 @@ fn open_routes_carry_a_name_that_only_the_filter_knows_and_the_guard() {
         rules[0]["match"][0]["headers"][crate::auth::GUARD_HEADER]["exact"],
         "token"
     );
+}
+
+#[test]
+fn token_holders_have_rules_of_their_own_before_the_others() {
+    let tokens = |only| Tokens {
+        issuers: ["https://id.example.org".to_owned()].into(),
+        only,
+    };
+    let edge = |only| Edge {
+        guard: Some("token".to_owned()),
+        tokens: Some(tokens(only)),
+        ..edge()
+    };
+    let mut open = request(2, "", prefix("/status"));
+    open.open = true;
+    let requests = [request(1, "", prefix("/app")), open];
+    let rules = http(&edge(false), &requests);
+    assert_eq!(rules.len(), 3);
+    let issuer = |rule: &Value| {
+        let headers = &rule["match"][0]["headers"];
+        headers
+            .get(crate::auth::ISSUER_CLAIM)
+            .map(|value| value["exact"].clone())
+    };
+    let holders: Vec<&Value> = rules.iter().filter(|rule| issuer(rule).is_some()).collect();
+    assert_eq!(holders.len(), 1);
+    assert_eq!(
+        holders[0]["name"],
+        crate::auth::open_route_name("token").as_str()
+    );
+    assert_eq!(holders[0]["match"].as_array().unwrap().len(), 2);
+    let position =
+        |wanted: fn(&&Value) -> bool| rules.iter().position(|rule| wanted(&rule)).unwrap();
+    let app =
+        |rule: &&Value| rule["route"][0]["destination"]["host"] == "svc-1.lab.svc.cluster.local";
+    assert!(position(app) < rules.iter().rposition(|rule| app(&rule)).unwrap());
+    assert!(issuer(&rules[position(app)]).is_some());
+
+    let refusing = http(&edge(true), &requests);
+    let refused: Vec<&Value> = refusing
+        .iter()
+        .filter(|rule| rule.get("directResponse").is_some())
+        .collect();
+    assert_eq!(refused.len(), 1);
+    assert_eq!(refused[0]["directResponse"]["status"], 401);
 }
 
 #[test]

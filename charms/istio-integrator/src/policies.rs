@@ -1,0 +1,276 @@
+//! Who may call which workloads: the gateway, whose routes lead there, and whom related applications
+//! let in. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use istio_api::CustomObject as _;
+use juju_charm::{ModelView, Problem, RelationView};
+use mesh::name::check_label;
+use mesh::policies::{Endpoint, Pods, allow, deny_by_default, principal};
+use mesh::routes::{Route, short_hash};
+use relations::service_mesh::TargetType;
+use relations::{CrossModelApp, MeshPolicies, MeshPolicy};
+use serde_json::Value;
+
+use crate::ingress::remote;
+use crate::observe::{Names, View};
+use crate::target::Target;
+
+/// The label by which Juju marks an application's pods.
+const APP_LABEL: &str = "app.kubernetes.io/name";
+const METHODS: &[&str] = &[
+    "GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "CONNECT", "TRACE",
+];
+
+/// A permission that a related application asked for, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Permission {
+    /// Namespace and account of who may call.
+    pub source: (String, String),
+    /// Who may be called.
+    pub pods: Pods,
+    /// What may be called.
+    pub endpoints: Vec<Endpoint>,
+}
+
+/// The permissions asked for over `service-mesh`, and what is wrong with the others.
+pub fn permissions(view: &ModelView, problems: &mut Vec<Problem>) -> Vec<Permission> {
+    let aliases = aliases(view);
+    let mut permissions = Vec::new();
+    for relation in view.relations_of("service-mesh") {
+        match asked(view, relation, &aliases) {
+            Ok(asked) => permissions.extend(asked),
+            Err(problem) => problems.push(Problem::blocked(format!(
+                "service-mesh of {}: {}",
+                remote(relation),
+                problem.message
+            ))),
+        }
+    }
+    permissions
+}
+
+/// What applications of other models are called there.
+fn aliases(view: &ModelView) -> BTreeMap<String, CrossModelApp> {
+    let known = view
+        .relations_of("provide-cmr-mesh")
+        .filter_map(|relation| {
+            let app = CrossModelApp::decode(&relation.remote_app_data)
+                .ok()
+                .flatten()?;
+            Some((remote(relation), app))
+        });
+    known.collect()
+}
+
+fn asked(
+    view: &ModelView,
+    relation: &RelationView,
+    aliases: &BTreeMap<String, CrossModelApp>,
+) -> Result<Vec<Permission>, Problem> {
+    let MeshPolicies(policies) = MeshPolicies::decode(&relation.remote_app_data)
+        .map_err(|problem| Problem::blocked(problem.to_string()))?;
+    let own = aliases
+        .get(&remote(relation))
+        .cloned()
+        .unwrap_or_else(|| CrossModelApp {
+            app_name: remote(relation),
+            juju_model_name: view.context.model_name.to_string(),
+        });
+    policies
+        .iter()
+        .map(|policy| checked(policy, &own, aliases))
+        .collect()
+}
+
+/// An application opens itself only, and nothing that it cannot name.
+fn checked(
+    policy: &MeshPolicy,
+    own: &CrossModelApp,
+    aliases: &BTreeMap<String, CrossModelApp>,
+) -> Result<Permission, Problem> {
+    let refuse = |why: String| Err(Problem::blocked(why));
+    let source = aliases.get(&policy.source_app_name).map_or_else(
+        || {
+            (
+                policy.source_namespace.clone(),
+                policy.source_app_name.clone(),
+            )
+        },
+        |app| (app.juju_model_name.clone(), app.app_name.clone()),
+    );
+    for text in [&source.0, &source.1, &policy.target_namespace] {
+        if let Err(why) = check_label(text) {
+            return refuse(format!("{text:?} {why}"));
+        }
+    }
+    let told = [
+        policy.target_app_name.as_ref(),
+        policy.target_service.as_ref(),
+    ];
+    let named = policy.target_app_name.as_ref().unwrap_or(&own.app_name);
+    if policy.target_namespace != own.juju_model_name || *named != own.app_name {
+        let target = told
+            .into_iter()
+            .flatten()
+            .next()
+            .map_or("pods", String::as_str);
+        return refuse(format!(
+            "{}/{target} is not its own",
+            policy.target_namespace
+        ));
+    }
+    let mut labels = BTreeMap::from([(APP_LABEL.to_owned(), own.app_name.clone())]);
+    for (key, value) in policy.target_selector_labels.iter().flatten() {
+        if key == APP_LABEL && *value != own.app_name {
+            return refuse(format!("pods of {value} are not its own"));
+        }
+        labels.insert(key.clone(), value.clone());
+    }
+    let unit = policy.target_type == TargetType::Unit;
+    let mut endpoints = Vec::new();
+    for asked in &policy.endpoints {
+        if let Some(odd) = asked
+            .methods
+            .iter()
+            .find(|m| !METHODS.contains(&m.as_str()))
+        {
+            return refuse(format!("{odd:?} is no method"));
+        }
+        let text = |text: &String| {
+            !text.is_empty() && text.len() <= 1024 && text.chars().all(|c| ('!'..='~').contains(&c))
+        };
+        if let Some(odd) = asked.paths.iter().chain(&asked.hosts).find(|t| !text(t)) {
+            return refuse(format!("{odd:?} is no host or path"));
+        }
+        // What is about pods is about connections: Istio would not let a condition on requests fit.
+        endpoints.push(Endpoint {
+            hosts: if unit {
+                Vec::new()
+            } else {
+                asked.hosts.clone()
+            },
+            ports: asked
+                .ports
+                .iter()
+                .copied()
+                .filter(|port| *port != 0)
+                .collect(),
+            methods: if unit {
+                Vec::new()
+            } else {
+                asked.methods.clone()
+            },
+            paths: if unit {
+                Vec::new()
+            } else {
+                asked.paths.clone()
+            },
+        });
+    }
+    Ok(Permission {
+        source,
+        pods: Pods {
+            namespace: policy.target_namespace.clone(),
+            labels,
+        },
+        endpoints,
+    })
+}
+
+/// The policies that are to exist.
+pub fn objects(
+    view: &ModelView,
+    target: &Target,
+    cluster: &View,
+    routes: &[Route],
+    permissions: &[Permission],
+    security: &str,
+) -> Vec<Value> {
+    let model = view.context.model_name.as_str();
+    let app = view.context.app.as_str();
+    let names = Names::new(model, view.context.model_uuid.as_str(), app);
+    let mode = target.settings.policy_mode;
+    let name = |kind: &str, what: &str| {
+        format!(
+            "{}-{kind}-{}",
+            names.app,
+            short_hash(&format!("{} {what}", names.guard))
+        )
+    };
+    let trust = &target.plane.trust_domain;
+    let mut policies = Vec::new();
+    if target.settings.workload_policies {
+        let who = principal(
+            trust,
+            &target.gateway.namespace,
+            &target.gateway.service_account,
+        );
+        for (pods, ports) in reached(cluster, routes) {
+            let endpoint = Endpoint {
+                ports,
+                ..Endpoint::default()
+            };
+            let name = name("gateway", &format!("{pods:?}"));
+            policies.push(allow(
+                &name,
+                &pods,
+                std::slice::from_ref(&who),
+                &[endpoint],
+                mode,
+            ));
+        }
+    }
+    for permission in permissions {
+        let who = principal(trust, &permission.source.0, &permission.source.1);
+        let name = name("mesh", &format!("{permission:?}"));
+        policies.push(allow(
+            &name,
+            &permission.pods,
+            &[who],
+            &permission.endpoints,
+            mode,
+        ));
+    }
+    if target.settings.deny_by_default {
+        policies.push(deny_by_default(&name("default", model), model, mode));
+    }
+    policies
+        .iter()
+        .map(|policy| policy.to_object_as(security))
+        .collect()
+}
+
+/// The pods that routes lead to, with the pods' ports.
+fn reached(cluster: &View, routes: &[Route]) -> BTreeMap<Pods, BTreeSet<u16>> {
+    let mut reached: BTreeMap<Pods, BTreeSet<u16>> = BTreeMap::new();
+    for weighted in routes.iter().flat_map(Route::backends) {
+        let backend = &weighted.backend;
+        let key = (backend.namespace.clone(), backend.service.clone());
+        let service = cluster.services.get(&key);
+        let selector = service
+            .map(|service| service.selector.clone())
+            .unwrap_or_default();
+        let labels = if selector.is_empty() {
+            BTreeMap::from([(APP_LABEL.to_owned(), backend.service.clone())])
+        } else {
+            selector
+        };
+        let port = service.and_then(|service| {
+            service
+                .ports
+                .iter()
+                .find(|port| port.number == backend.port)?
+                .target
+        });
+        let pods = Pods {
+            namespace: backend.namespace.clone(),
+            labels,
+        };
+        reached
+            .entry(pods)
+            .or_default()
+            .insert(port.unwrap_or(backend.port));
+    }
+    reached
+}
