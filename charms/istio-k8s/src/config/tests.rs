@@ -1,3 +1,5 @@
+//! Each option, good and bad, and what is said of a bad one.
+
 use std::collections::BTreeMap;
 
 use mesh::control_plane::Scale;
