@@ -6,6 +6,7 @@
 //! another way.
 
 mod action;
+pub mod answers;
 mod context;
 mod databag;
 mod error;

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 use self::scratch::Scratch;
+use crate::answers::{self, parse};
 use crate::databag::{Databag, json_texts};
 use crate::error::{Result, ToolError};
 use crate::ids::{AppName, EndpointName, ModelUuid, RelationId, RelationKey, SecretId, UnitName};
@@ -140,11 +141,11 @@ impl HookTools for ProcessTools {
     }
 
     fn relation_ids(&self, endpoint: &EndpointName) -> Result<Vec<RelationId>> {
-        many::relation_ids(&self.run("relation-ids", &many::ids_args(endpoint), None)?)
+        answers::relation_ids(&self.run("relation-ids", &many::ids_args(endpoint), None)?)
     }
 
     fn relation_list(&self, relation: &RelationKey) -> Result<Vec<UnitName>> {
-        many::units(&self.run("relation-list", &many::list_args(relation), None)?)
+        answers::units(&self.run("relation-list", &many::list_args(relation), None)?)
     }
 
     fn relation_app(&self, relation: &RelationKey) -> Result<Option<AppName>> {
@@ -155,7 +156,7 @@ impl HookTools for ProcessTools {
     }
 
     fn relation_get(&self, relation: &RelationKey, bag: &Bag) -> Result<Databag> {
-        many::databag(&self.run("relation-get", &many::get_args(relation, bag), None)?)
+        answers::databag(&self.run("relation-get", &many::get_args(relation, bag), None)?)
     }
 
     fn relation_set(&self, relation: &RelationKey, scope: Scope, data: &Databag) -> Result<()> {
@@ -180,7 +181,7 @@ impl HookTools for ProcessTools {
     }
 
     fn config_get(&self) -> Result<Map<String, Value>> {
-        many::config(&self.run("config-get", &[many::JSON], None)?)
+        answers::config(&self.run("config-get", &[many::JSON], None)?)
     }
 
     fn is_leader(&self) -> Result<bool> {
@@ -381,7 +382,7 @@ impl HookTools for ProcessTools {
     }
 
     fn goal_state(&self) -> Result<GoalState> {
-        many::goal(&self.run("goal-state", &[many::JSON], None)?)
+        answers::goal(&self.run("goal-state", &[many::JSON], None)?)
     }
 
     fn credential_get(&self) -> Result<Redacted<Map<String, Value>>> {
@@ -453,15 +454,4 @@ fn port_args(port: Port, endpoints: &[EndpointName]) -> Vec<String> {
 /// A process argument cannot hold NUL.
 fn argument_text(text: &str) -> String {
     text.replace('\0', " ")
-}
-
-fn parse<T>(tool: &'static str, text: &str) -> Result<T>
-where
-    T: std::str::FromStr,
-    T::Err: std::fmt::Display,
-{
-    text.parse().map_err(|error: T::Err| ToolError::Answer {
-        tool,
-        source: serde::de::Error::custom(error),
-    })
 }

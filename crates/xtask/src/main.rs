@@ -13,6 +13,7 @@
 )]
 
 mod delegate;
+mod fuzz;
 mod new_charm;
 mod pack;
 mod preflight;
@@ -51,6 +52,14 @@ enum Command {
     NewCharm {
         /// Its name: lower-case words with inner dashes.
         name: String,
+    },
+    /// Hold the readers of outside data against random bytes, with libFuzzer.
+    Fuzz {
+        /// One target; each in turn when left out.
+        target: Option<String>,
+        /// How long each runs.
+        #[arg(long, default_value_t = 600)]
+        seconds: u64,
     },
     /// Show the product at work on a real cluster.
     Demo {
@@ -132,6 +141,10 @@ fn run(cli: Cli) -> Result<ExitCode> {
             let folder = new_charm::new_charm(&workspace, &name)?;
             println!("{}", folder.display());
             Ok(ExitCode::SUCCESS)
+        }
+        Command::Fuzz { target, seconds } => {
+            process::forward_signals()?;
+            fuzz::run(&workspace, target.as_deref(), seconds)
         }
         Command::Demo {
             keep,

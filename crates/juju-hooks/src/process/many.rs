@@ -1,14 +1,13 @@
 //! Questions asked at the same time, and how each is put and its answer read.
 
-use serde_json::{Map, Value};
-
-use super::spawn::{Call, read};
-use super::{ProcessTools, argument_text, parse};
+use super::spawn::Call;
+use super::{ProcessTools, argument_text};
+use crate::answers::{self, config, databag, read, relation_ids, units};
 use crate::databag::Databag;
 use crate::error::Result;
-use crate::ids::{EndpointName, RelationId, RelationKey, UnitName};
+use crate::ids::{EndpointName, RelationKey, UnitName};
 use crate::status::StatusMessage;
-use crate::tools::{Bag, GoalState, Opening, Scope, Shown, ShownResult};
+use crate::tools::{Bag, Opening, Scope, Shown, ShownResult};
 
 pub(super) const JSON: &str = "--format=json";
 
@@ -42,43 +41,6 @@ pub(super) fn status_args(scope: Scope, status: &StatusMessage) -> Vec<String> {
     args
 }
 
-pub(super) fn relation_ids(text: &str) -> Result<Vec<RelationId>> {
-    listed("relation-ids", text)
-}
-
-pub(super) fn units(text: &str) -> Result<Vec<UnitName>> {
-    listed("relation-list", text)
-}
-
-pub(super) fn databag(text: &str) -> Result<Databag> {
-    Ok(read::<Option<Databag>>("relation-get", text)?.unwrap_or_default())
-}
-
-pub(super) fn config(text: &str) -> Result<Map<String, Value>> {
-    let mut config = read::<Option<Map<String, Value>>>("config-get", text)?.unwrap_or_default();
-    config.retain(|_, value| !value.is_null());
-    Ok(config)
-}
-
-pub(super) fn goal(text: &str) -> Result<GoalState> {
-    Ok(read::<Option<GoalState>>("goal-state", text)?.unwrap_or_default())
-}
-
-/// A list of names, ascending.
-fn listed<T>(tool: &'static str, text: &str) -> Result<Vec<T>>
-where
-    T: std::str::FromStr + Ord,
-    T::Err: std::fmt::Display,
-{
-    let texts: Option<Vec<String>> = read(tool, text)?;
-    let mut names = Vec::new();
-    for text in texts.unwrap_or_default() {
-        names.push(parse(tool, &text)?);
-    }
-    names.sort_unstable();
-    Ok(names)
-}
-
 /// The next answer. There are as many as calls were made.
 fn next(answers: &mut impl Iterator<Item = Result<String>>) -> Result<String> {
     answers.next().unwrap_or_else(|| Ok(String::new()))
@@ -99,7 +61,7 @@ impl ProcessTools {
         Opening {
             config: next(&mut answers).and_then(|text| config(&text)),
             leader: next(&mut answers).and_then(|text| read("is-leader", &text)),
-            goal: goal.then(|| next(&mut answers).and_then(|text| self::goal(&text))),
+            goal: goal.then(|| next(&mut answers).and_then(|text| answers::goal(&text))),
             relations: answers
                 .map(|answer| answer.and_then(|text| relation_ids(&text)))
                 .collect(),

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use serde::de::DeserializeOwned;
 
 use super::ProcessTools;
+use crate::answers::read;
 use crate::error::{Result, ToolError};
 use crate::limits::MAX_ARGUMENT_BYTES;
 
@@ -142,10 +143,4 @@ fn judge(tool: &'static str, output: io::Result<Output>) -> Result<String> {
         tool,
         source: serde::de::Error::custom(error),
     })
-}
-
-/// An answer as JSON; no answer at all counts as `null`.
-pub(super) fn read<T: DeserializeOwned>(tool: &'static str, text: &str) -> Result<T> {
-    let text = if text.trim().is_empty() { "null" } else { text };
-    serde_json::from_str(text).map_err(|source| ToolError::Answer { tool, source })
 }
