@@ -426,8 +426,15 @@ fn render(
         .as_deref()
         .unwrap_or(OLDEST_KUBERNETES);
     let capabilities = Capabilities::of_version(version);
-    let options = RenderOptions::new(Release::install(release, namespace), capabilities);
-    let rendered = payload.chart(name).render(values, &options)?;
+    let mut options = RenderOptions::new(Release::install(release, namespace), capabilities);
+    let chart = payload.chart(name);
+    let rendered = match chart.render(values, &options) {
+        Err(refusal) if is_of_schema(&refusal) && refuses_every_value(chart, &options) => {
+            options.skip_schema_validation = true;
+            chart.render(values, &options)
+        }
+        rendered => rendered,
+    }?;
     let mut objects = rendered.objects()?;
     for object in &mut objects {
         fill_namespace(object, namespace);
@@ -436,6 +443,18 @@ fn render(
         objects,
         values: rendered.values,
     })
+}
+
+fn is_of_schema(error: &helm_chart::RenderError) -> bool {
+    matches!(error, helm_chart::RenderError::Schema { .. })
+}
+
+/// Whether the chart's schema is one that takes no value at all, as those of gateway charts up to
+/// Istio 1.26 do where it is read as its draft says: such a schema says nothing about the values.
+fn refuses_every_value(chart: &helm_chart::Chart, options: &RenderOptions) -> bool {
+    let harmless = json!({"name": "gateway"});
+    let refusal = chart.render(&harmless, options).err();
+    refusal.is_some_and(|refusal| is_of_schema(&refusal))
 }
 
 /// Helm gives the release's namespace to a namespaced object that names none.
