@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use juju_charm::ModelView;
-use kube_apply::{Engine, Object, Observed, Query, Result};
+use kube_apply::{Engine, Error, Note, Object, Observed, Query, Result};
 use mesh::control_plane::ControlPlane;
 use mesh::gateway_api::{self, Bundle};
 use serde_json::Value;
@@ -86,7 +86,7 @@ pub async fn read(
     if wanted.bundle.is_some() {
         queries.push(Query::list(DEFINITIONS, "CustomResourceDefinition").metadata_only());
     }
-    let observed = engine.observe(&queries).await?;
+    let observed = observe(engine, &queries).await?;
     let secret = |name: &str| observed.get("", "Secret", namespace, name).cloned();
     let definitions = observed.list(DEFINITIONS, "CustomResourceDefinition");
     let node_components: Vec<Object> = observed
@@ -111,6 +111,24 @@ pub async fn read(
         bundle: wanted.bundle.clone().map(bundle),
         node_components,
     })
+}
+
+/// Reads all of it. What may not be read is not the same as nothing: taken for nothing, somebody
+/// else's would be overlooked.
+pub(crate) async fn observe(engine: &Engine, queries: &[Query]) -> Result<Observed> {
+    let observed = engine.observe(queries).await?;
+    let refusal = observed.notes().find_map(|note| match note {
+        Note::Forbidden { verb, resource } => Some((verb.clone(), resource.clone())),
+        Note::NotInstalled { .. } => None,
+    });
+    match refusal {
+        Some((verb, resource)) => Err(Error::Forbidden {
+            verb,
+            resource,
+            message: String::new(),
+        }),
+        None => Ok(observed),
+    }
 }
 
 /// By the names and labels of upstream's charts.
@@ -146,7 +164,7 @@ pub fn loses(live: &[Object], rendered: &ControlPlane, owns: impl Fn(&Object) ->
 /// Pods that would lose their network: those of ambient mode, and those whose traffic the node agent
 /// redirects.
 async fn dependants(engine: &Engine) -> Result<Vec<String>> {
-    let observed = engine.observe(&[Query::list("", "Pod")]).await?;
+    let observed = observe(engine, &[Query::list("", "Pod")]).await?;
     let depends = |pod: &Value| {
         let redirected = &pod["metadata"]["annotations"]["ambient.istio.io/redirection"];
         let init = pod["spec"]["initContainers"].as_array();

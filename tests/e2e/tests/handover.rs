@@ -92,7 +92,11 @@ fn deploy(lab: &Lab) -> Result<()> {
 fn proven(lab: &Lab) -> Result<()> {
     let image = format!("server-image={TESTAPP}");
     let client = format!("client-image={TESTAPP}");
-    let params = [image.as_str(), &client, "client-command=/usr/local/bin/testapp get"];
+    let params = [
+        image.as_str(),
+        &client,
+        "client-command=/usr/local/bin/testapp get",
+    ];
     let answer = lab.juju.action(UNIT, "verify", &params)?;
     for check in ["injection", "mtls", "routing", "no-plaintext", "denial"] {
         ensure!(text(&answer, check) == "passed", "{check}: {answer}");

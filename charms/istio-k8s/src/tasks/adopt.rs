@@ -14,6 +14,7 @@ use super::Report;
 use super::params::Params;
 use crate::charm::IstioK8s;
 use crate::observe::{View, inventory};
+use crate::surroundings::observe;
 use crate::validate::Validated;
 
 /// What to take over.
@@ -163,6 +164,6 @@ async fn records(engine: &Engine, owners: impl Iterator<Item = &String>) -> Resu
                 .metadata_only()
         })
         .collect();
-    let observed = engine.observe(&queries).await?;
+    let observed = observe(engine, &queries).await?;
     Ok(observed.list("", "Secret").cloned().collect())
 }

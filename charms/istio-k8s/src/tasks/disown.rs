@@ -14,6 +14,7 @@ use mesh::ownership::{Former, is_istio_definition, release};
 use super::Report;
 use super::params::Params;
 use crate::observe::inventory;
+use crate::surroundings::observe;
 
 /// By which labels Istio's objects are found, whoever installed them.
 const SELECTORS: [&str; 4] = [
@@ -95,7 +96,7 @@ impl Disown {
             .map(|row| Query::list(row.group, row.kind).with_labels(&selector))
             .map(Query::metadata_only)
             .collect();
-        let observed = engine.observe(&queries).await?;
+        let observed = observe(engine, &queries).await?;
         Ok(observed.objects().cloned().collect())
     }
 
@@ -108,7 +109,7 @@ impl Disown {
                 queries.push(query.metadata_only());
             }
         }
-        let observed = engine.observe(&queries).await?;
+        let observed = observe(engine, &queries).await?;
         let from = BTreeSet::from([former]);
         let marked = |object: &&Object| {
             let definition = object.kind() == "CustomResourceDefinition";

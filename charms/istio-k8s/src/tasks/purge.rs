@@ -14,6 +14,7 @@ use super::Report;
 use super::params::Params;
 use crate::config::{self, CrdPolicy};
 use crate::observe::{View, inventory};
+use crate::surroundings::observe;
 use crate::validate::Validated;
 
 /// Annotation: the application whose end is the definition's end.
@@ -89,7 +90,7 @@ async fn owned(engine: &Engine, inventory: &Inventory) -> Result<Vec<Object>> {
     let query = Query::list(GROUP, KIND)
         .with_labels(&inventory.selector())
         .metadata_only();
-    let observed = engine.observe(&[query]).await?;
+    let observed = observe(engine, &[query]).await?;
     let definitions = observed.list(GROUP, KIND);
     Ok(definitions
         .filter(|definition| is_istio_definition(definition.name()))
@@ -146,7 +147,7 @@ async fn objects_of(engine: &Engine, definition: &Object) -> Result<usize> {
         return Ok(0);
     };
     let query = Query::list(row.group, row.kind).metadata_only();
-    let observed = engine.observe(&[query]).await?;
+    let observed = observe(engine, &[query]).await?;
     Ok(observed.list(row.group, row.kind).count())
 }
 

@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep};
 use super::Report;
 use super::params::Params;
 use crate::config::{self, RestartProxies};
+use crate::surroundings::observe;
 use crate::validate::Validated;
 
 /// How often a restarted workload is looked at.
@@ -159,12 +160,14 @@ impl Restart {
             Some(namespace) => query.in_namespace(namespace),
             None => query,
         };
-        let observed = engine
-            .observe(&[
+        let observed = observe(
+            engine,
+            &[
                 here(Query::list("", "Pod")),
                 here(Query::list("apps", "ReplicaSet").metadata_only()),
-            ])
-            .await?;
+            ],
+        )
+        .await?;
         let values = |group: &str, kind: &str| -> Vec<Value> {
             observed
                 .list(group, kind)
@@ -296,7 +299,7 @@ fn is_of_one_pod(error: &kube_apply::Error) -> bool {
 /// Why a budget keeps the workload as it is now.
 async fn held(engine: &Engine, behind: &Behind) -> Result<Option<String>> {
     let query = Query::list("policy", "PodDisruptionBudget").in_namespace(&behind.owner.namespace);
-    let observed = engine.observe(&[query]).await?;
+    let observed = observe(engine, &[query]).await?;
     let budgets: Vec<Value> = observed
         .list("policy", "PodDisruptionBudget")
         .map(|budget| budget.value().clone())
