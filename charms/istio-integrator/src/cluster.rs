@@ -11,8 +11,8 @@ use juju_charm::{EffectError, Effects, Problem, Progress};
 use juju_hooks::Context;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube_apply::{
-    Applied, Connect, Engine, Error, Note, Object, ObjectRef, ObjectsSet, Observed, Plan,
-    Query as Read,
+    Advice, Applied, Connect, Engine, Error, Note, Object, ObjectRef, ObjectsSet, Observed, Plan,
+    Query as Read, Remedy,
 };
 use mesh::auth::{Answer, AuthState, DENIED_PATH, Evidence, PROBE_PATH, PodEvidence, read_answer};
 use mesh::discovery::{
@@ -65,32 +65,11 @@ pub struct ClusterError(#[from] Error);
 
 impl EffectError for ClusterError {
     fn problem(&self) -> Option<Problem> {
-        Some(match &self.0 {
-            Error::Unreachable { .. } => Problem::waiting("Kubernetes API server not reachable"),
-            Error::Terminating { object } => {
-                Problem::waiting(format!("{object} is being deleted, waiting for its end"))
-            }
-            Error::Raced { object } => Problem::waiting(format!("{object} changed meanwhile")),
-            Error::Forbidden { verb, resource, .. } => {
-                Problem::blocked(format!("not permitted to {verb} {resource}"))
-                    .with_hint("juju trust APP --scope=cluster")
-            }
-            Error::Invalid { object, message } => {
-                Problem::blocked(format!("the cluster refuses {object}: {message}"))
-            }
-            Error::Denied { object, message } => {
-                Problem::blocked(format!("admission refuses {object}: {message}"))
-            }
-            Error::NotServed {
-                object,
-                api_version,
-            } => Problem::blocked(format!(
-                "{object}: the cluster does not serve {api_version}"
-            )),
-            // A namespace that went while its objects were being written.
-            Error::NotFound { what } => Problem::waiting(format!("{what} does not exist")),
-            Error::Config { reason } => Problem::blocked(format!("no cluster: {reason}")),
-            _ => return None,
+        let Advice { message, remedy } = self.0.advice()?;
+        Some(match remedy {
+            Remedy::Wait => Problem::waiting(message),
+            Remedy::Act => Problem::blocked(message),
+            Remedy::Permit => Problem::blocked(message).with_hint("juju trust APP --scope=cluster"),
         })
     }
 }

@@ -103,11 +103,8 @@ fn reply(
             Databag::from([(ingress::REPLY_KEY.to_owned(), String::new())])
         }
     };
-    if state.dialect == Some("kubeflow") {
-        return None;
-    }
-    // Refused or gone: what was published is not true any more.
-    if state.problem.is_some() {
+    // Refused or gone, or it speaks another dialect now: what was published is not true any more.
+    if state.problem.is_some() || state.dialect == Some("kubeflow") {
         return Some(withdrawn());
     }
     let done = applied?;

@@ -2,7 +2,7 @@
 
 use juju_charm::{EffectError, Effects, Problem, Progress};
 use juju_hooks::{AppName, Context};
-use kube_apply::{Applied, Connect, Engine, Error, Note, Object, Observed, Plan};
+use kube_apply::{Advice, Remedy, Applied, Connect, Engine, Error, Note, Object, Observed, Plan};
 use mesh::proxy_status;
 
 use crate::observe::{Proxies, Query, View};
@@ -70,34 +70,13 @@ impl EffectError for ClusterError {
             Self::Kubernetes { app, source } => (app, source),
             Self::Upgrade(trouble) => return Some(trouble.problem()),
         };
-        let problem = match source {
-            Error::Unreachable { .. } => Problem::waiting("Kubernetes API server not reachable"),
-            Error::Terminating { object } => {
-                Problem::waiting(format!("{object} is being deleted, waiting for its end"))
+        let Advice { message, remedy } = source.advice()?;
+        let problem = match remedy {
+            Remedy::Wait => Problem::waiting(message),
+            Remedy::Act => Problem::blocked(message),
+            Remedy::Permit => {
+                Problem::blocked(message).with_hint(format!("juju trust {app} --scope=cluster"))
             }
-            Error::Raced { object } => Problem::waiting(format!("{object} changed meanwhile")),
-            Error::NotFound { what } => Problem::waiting(format!("{what} is gone meanwhile")),
-            Error::WebhookUnavailable { object, message } => Problem::waiting(format!(
-                "the webhook that admits {object} does not answer: {message}"
-            )),
-            Error::Server { code, action, .. } => {
-                Problem::waiting(format!("Kubernetes API server answers {code} to {action}"))
-            }
-            Error::Forbidden { verb, resource, .. } => not_permitted(app, verb, resource),
-            Error::Invalid { object, message } => {
-                Problem::blocked(format!("the cluster refuses {object}: {message}"))
-            }
-            Error::Denied { object, message } => {
-                Problem::blocked(format!("admission refuses {object}: {message}"))
-            }
-            Error::NotServed {
-                object,
-                api_version,
-            } => Problem::blocked(format!(
-                "{object}: the cluster does not serve {api_version}"
-            )),
-            Error::Config { reason } => Problem::blocked(format!("no cluster: {reason}")),
-            _ => return None,
         };
         Some(problem)
     }

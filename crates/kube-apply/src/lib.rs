@@ -11,6 +11,7 @@
 //! * A call may be cut off anywhere; the next one completes it.
 //! * Contents of Secrets appear in no error, plan or `Debug` output.
 
+mod advice;
 mod apply;
 mod compare;
 mod connect;
@@ -34,6 +35,7 @@ mod transport;
 mod wait;
 mod write;
 
+pub use advice::{Advice, Remedy};
 pub use connect::Connect;
 pub use engine::Engine;
 pub use error::{Error, Result};
