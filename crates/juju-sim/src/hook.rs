@@ -1,5 +1,7 @@
 //! What a unit agent can be about to run, with the names Juju gives it.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -33,8 +35,21 @@ pub(crate) enum Hook {
         /// Consumer's label.
         label: String,
     },
+    /// A hook with all it is about.
+    Told(Told),
     /// An action or exec, by task id.
     Task(u64),
+}
+
+/// A hook that does not follow from the model's state: it is told once, with its variables.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Told {
+    /// Full name.
+    pub(crate) name: String,
+    /// Its own variables.
+    pub(crate) vars: BTreeMap<String, String>,
+    /// Only the leader is told.
+    pub(crate) leader_only: bool,
 }
 
 /// Kinds of relation hooks.
@@ -84,6 +99,7 @@ impl Hook {
             Self::LeaderElected => "leader-elected".into(),
             Self::Relation(r) => format!("{}-relation-{}", r.endpoint, r.kind.name()),
             Self::SecretChanged { .. } => "secret-changed".into(),
+            Self::Told(told) => told.name.clone(),
             Self::Task(_) => String::new(),
         }
     }

@@ -51,6 +51,14 @@ pub enum TeardownOrder {
     StopFirst,
 }
 
+/// Whether an agent of version `juju_version` is of that major version or later.
+pub(crate) fn at_least(juju_version: &str, major: u32) -> bool {
+    let found = juju_version.split('.').next();
+    found
+        .and_then(|found| found.parse().ok())
+        .is_some_and(|found: u32| found >= major)
+}
+
 /// How a model behaves where real ones differ.
 #[derive(Debug, Clone)]
 pub struct Options {

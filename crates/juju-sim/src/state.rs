@@ -172,6 +172,12 @@ pub(crate) struct Uniter {
     pub(crate) force_charm: bool,
     /// Digest of what the last config-changed saw.
     pub(crate) config_seen: Option<String>,
+    /// Hooks that were told and not run yet, in order.
+    #[serde(default)]
+    pub(crate) due: Vec<Hook>,
+    /// Attached storage by instance.
+    #[serde(default)]
+    pub(crate) storage: BTreeMap<String, StorageSeen>,
     /// A hook that has to be the next one, e.g. start behind the first config-changed.
     pub(crate) queued: Option<Hook>,
     /// The hook that is running now; still set after a crash of the simulator.
@@ -184,6 +190,15 @@ pub(crate) struct Uniter {
     pub(crate) update_status_due: bool,
     /// Relations by id.
     pub(crate) relations: BTreeMap<u32, RelationSeen>,
+}
+
+/// An attached storage instance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StorageSeen {
+    /// `block` or `filesystem`.
+    pub(crate) kind: String,
+    /// Where it is.
+    pub(crate) location: String,
 }
 
 /// A failed hook.

@@ -55,6 +55,16 @@ pub(crate) fn done(state: &mut State, unit: &str, hook: &Hook) {
             u.config_seen = None;
         }
         Hook::UpdateStatus => u.update_status_due = false,
+        Hook::Told(told) => {
+            if told.name.ends_with("-storage-detaching")
+                && let Some(id) = told.vars.get("JUJU_STORAGE_ID")
+            {
+                u.storage.remove(id);
+            }
+            if let Some(at) = u.due.iter().position(|due| due == hook) {
+                u.due.remove(at);
+            }
+        }
         Hook::Remove | Hook::Relation(_) | Hook::SecretChanged { .. } | Hook::Task(_) => {}
     }
 }

@@ -72,9 +72,11 @@ pub(crate) fn variables(facts: &Facts<'_>) -> BTreeMap<String, String> {
         set(empty, "");
     }
     set("CLOUD_API_VERSION", facts.api_version);
-    set("JUJU_METER_STATUS", "AMBER");
-    set("JUJU_METER_INFO", "not set");
-    set("JUJU_SLA", "unsupported");
+    if !crate::at_least(facts.juju_version, 4) {
+        set("JUJU_METER_STATUS", "AMBER");
+        set("JUJU_METER_INFO", "not set");
+        set("JUJU_SLA", "unsupported");
+    }
     set(
         "PATH",
         &format!("{}:{}", facts.tools_dir.display(), facts.agent_path),
@@ -111,6 +113,11 @@ pub(crate) fn variables(facts: &Facts<'_>) -> BTreeMap<String, String> {
         Hook::SecretChanged { id, label } => {
             set("JUJU_SECRET_ID", &format!("secret:{id}"));
             set("JUJU_SECRET_LABEL", label);
+        }
+        Hook::Told(told) => {
+            for (name, value) in &told.vars {
+                set(name, value);
+            }
         }
         _ => {}
     }

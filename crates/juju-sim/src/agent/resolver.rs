@@ -88,6 +88,11 @@ pub(crate) fn steps(
             if app.leader == Some(number) && !u.leader {
                 return vec![Step::Run(Hook::LeaderElected)];
             }
+            let leads = app.leader == Some(number);
+            let wanted = |hook: &&Hook| !matches!(hook, Hook::Told(t) if t.leader_only && !leads);
+            if let Some(hook) = u.due.iter().find(wanted) {
+                return vec![Step::Run(hook.clone())];
+            }
             if u.started
                 && let Some(hook) = secret_hook(state, name)
             {

@@ -1,5 +1,6 @@
 //! The `juju` command.
 //!
+//! Agents say to be of version `$JUJU_SIM_VERSION` (default 3.6.9), and differ as Juju's do.
 //! Models live under `$JUJU_DATA/models/NAME` (default `~/.local/share/juju-sim`). Every command
 //! opens its model, lets the agents run until they are idle, and then answers, so polling
 //! `juju status` makes time pass. Exit codes: 0, 1 for a refusal or a failed task, 2 for a wrong
@@ -162,6 +163,9 @@ impl Session {
             (None, None) => return usage("set JUJU_DATA to a directory for the models"),
         };
         let mut options = Options::default();
+        if let Some(version) = variable("JUJU_SIM_VERSION") {
+            options.juju_version = version;
+        }
         // A program built on this library serves as the hook tools itself.
         let exe = std::env::current_exe().ok();
         let beside = exe

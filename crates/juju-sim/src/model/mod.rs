@@ -6,6 +6,7 @@ mod lifecycle;
 mod relations;
 mod secrets;
 mod tasks;
+mod told;
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -68,13 +68,7 @@ impl Model {
                 "action {action:?} not defined for unit {unit:?}. (not found)"
             ));
         };
-        let strict = self
-            .options
-            .juju_version
-            .split('.')
-            .next()
-            .and_then(|major| major.parse::<u32>().ok())
-            .is_some_and(|major| major >= 4);
+        let strict = crate::at_least(&self.options.juju_version, 4);
         let params = actions::validated(meta, params, !strict).map_err(ModelError::Refused)?;
         self.task(
             unit,

@@ -128,7 +128,12 @@ pub(super) fn get(run: &mut HookRun<'_>, call: &Call<'_>) -> Answer {
 
 /// A databag, if this unit may read it.
 fn readable(run: &HookRun<'_>, id: u32, owner: &str) -> Result<crate::state::Databag, Failure> {
-    let denied = || Failure::Run("permission denied".into());
+    let words = if crate::at_least(&run.model.options.juju_version, 4) {
+        "permission denied (unauthorized access)"
+    } else {
+        "permission denied"
+    };
+    let denied = || Failure::Run(words.into());
     let Some(relation) = run.state().relations.get(&id) else {
         return Err(denied());
     };

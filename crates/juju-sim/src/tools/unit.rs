@@ -1,5 +1,7 @@
 //! config-get, is-leader, juju-log, state-*, resource-get and other tools about the unit itself.
 
+use std::collections::BTreeMap;
+
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -10,7 +12,9 @@ use super::no_more;
 use super::refused;
 use super::usage;
 use crate::agent::context::HookRun;
+use crate::hook::Hook;
 use crate::model::Level;
+use crate::state::StorageSeen;
 
 /// Limits of charm state: key and value, in bytes.
 const MAX_KEY: usize = 256;
@@ -119,6 +123,10 @@ pub(super) fn resource_get(run: &mut HookRun<'_>, call: &Call<'_>) -> Answer {
 pub(super) fn state_get(run: &mut HookRun<'_>, call: &Call<'_>) -> Answer {
     let kept = kept(run);
     match call.line.args.as_slice() {
+        // Agents of Juju 4 say of nothing that it is null.
+        [] if kept.is_empty() && crate::at_least(&run.model.options.juju_version, 4) => {
+            call.print(&Value::Null)
+        }
         [] => call.print(&json!(kept)),
         [key] if key == "-" => call.print(&json!(kept)),
         [key] => match kept.get(key) {
@@ -161,7 +169,7 @@ pub(super) fn state_delete(run: &mut HookRun<'_>, call: &Call<'_>) -> Answer {
 }
 
 /// Charm state as this hook sees it.
-fn kept(run: &HookRun<'_>) -> std::collections::BTreeMap<String, String> {
+fn kept(run: &HookRun<'_>) -> BTreeMap<String, String> {
     match &run.pending.charm_state {
         Some(kept) => kept.clone(),
         None => run
@@ -172,17 +180,38 @@ fn kept(run: &HookRun<'_>) -> std::collections::BTreeMap<String, String> {
     }
 }
 
-pub(super) fn storage_list(_: &mut HookRun<'_>, call: &Call<'_>) -> Answer {
-    call.print(&json!([]))
+pub(super) fn storage_list(run: &mut HookRun<'_>, call: &Call<'_>) -> Answer {
+    let wanted = call.line.args.first();
+    let ids: Vec<&String> = storage(run)
+        .into_iter()
+        .flat_map(|storage| storage.keys())
+        .filter(|id| wanted.is_none_or(|name| id.split('/').next() == Some(name)))
+        .collect();
+    call.print(&json!(ids))
 }
 
-pub(super) fn storage_get(_: &mut HookRun<'_>, call: &Call<'_>) -> Answer {
-    match call.line.get("s") {
-        None => usage("no storage instance specified"),
-        Some(id) => usage(format!(
+pub(super) fn storage_get(run: &mut HookRun<'_>, call: &Call<'_>) -> Answer {
+    let about = match &run.hook {
+        Hook::Told(told) => told.vars.get("JUJU_STORAGE_ID").cloned(),
+        _ => None,
+    };
+    let Some(id) = call.line.get("s").map(ToOwned::to_owned).or(about) else {
+        return usage("no storage instance specified");
+    };
+    let Some(known) = storage(run).and_then(|storage| storage.get(&id)) else {
+        return usage(format!(
             "invalid value {id:?} for option -s: storage not found"
-        )),
+        ));
+    };
+    let known = json!({"kind": known.kind, "location": known.location});
+    match call.line.args.first() {
+        Some(key) => call.print(&known[key.as_str()]),
+        None => call.print(&known),
     }
+}
+
+fn storage<'a>(run: &'a HookRun<'_>) -> Option<&'a BTreeMap<String, StorageSeen>> {
+    Some(&run.state().unit(&run.unit)?.uniter.storage)
 }
 
 pub(super) fn storage_add(_: &mut HookRun<'_>, call: &Call<'_>) -> Answer {

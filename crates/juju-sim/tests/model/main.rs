@@ -7,6 +7,8 @@ mod command;
 #[cfg(test)]
 mod errors;
 #[cfg(test)]
+mod issues;
+#[cfg(test)]
 mod lab;
 #[cfg(test)]
 mod order;
@@ -18,5 +20,7 @@ mod refresh;
 mod relations;
 #[cfg(test)]
 mod reports;
+#[cfg(test)]
+mod told;
 #[cfg(test)]
 mod writes;
