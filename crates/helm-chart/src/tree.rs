@@ -5,8 +5,11 @@
 
 use crate::error::TreeError;
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{BufReader, Read};
 use std::path::Path;
+
+/// Bytes that are expanded at once.
+const READ_BYTES: usize = 128 << 10;
 
 /// Bounds of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,9 +94,10 @@ impl FileTree {
     ) -> Result<Self, TreeError> {
         let mut intake = Intake::new(limits.clone());
         let expanded = Bounded {
-            inner: flate2::read::MultiGzDecoder::new(archive),
+            inner: flate2::bufread::MultiGzDecoder::new(archive),
             left: limits.expanded_bytes,
         };
+        let expanded = BufReader::with_capacity(READ_BYTES, expanded);
         let mut archive = tar::Archive::new(expanded);
         let too_large = |error: std::io::Error| {
             if error

@@ -68,6 +68,11 @@ impl Emitter {
         self.column += 1;
     }
 
+    fn put_str(&mut self, text: &str) {
+        self.out.push_str(text);
+        self.column += text.chars().count();
+    }
+
     fn put_break(&mut self) {
         self.out.push('\n');
         self.column = 0;
@@ -207,6 +212,12 @@ impl Emitter {
 
     /// The common part of plain and single-quoted scalars without line breaks of the `\n` kind.
     fn folded(&mut self, text: &str, at: Context, quoted: bool) {
+        let is_special = |c| is_break(c) || (quoted && c == '\'');
+        if self.column + text.len() <= WIDTH && !text.contains(is_special) {
+            // Nothing to fold, nothing to escape.
+            self.put_str(text);
+            return;
+        }
         let mut spaces = false;
         let mut breaks = false;
         let mut chars = text.char_indices().peekable();
@@ -317,19 +328,16 @@ impl Emitter {
         self.put_break();
         self.indention = true;
         self.whitespace = true;
-        let mut breaks = true;
-        for c in text.chars() {
-            if is_break(c) {
-                self.write_break(c);
-                self.indention = true;
-                breaks = true;
-            } else {
-                if breaks {
-                    self.indent(Self::continuation(at));
-                }
-                self.put(c);
+        for line in text.split_inclusive(is_break) {
+            let content = line.trim_end_matches(is_break);
+            if !content.is_empty() {
+                self.indent(Self::continuation(at));
+                self.put_str(content);
                 self.indention = false;
-                breaks = false;
+            }
+            if let Some(end) = line[content.len()..].chars().next() {
+                self.write_break(end);
+                self.indention = true;
             }
         }
     }
@@ -397,15 +405,15 @@ fn stays_a_string(text: &str) -> bool {
 /// `[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?`
 fn is_base60(text: &str) -> bool {
     let text = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if !text.starts_with(|c: char| c.is_ascii_digit()) {
+        return false;
+    }
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let mut parts = whole.split(':');
-    let Some(first) = parts.next() else {
-        return false;
-    };
+    let first = parts.next().unwrap_or_default();
     let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit() || b == b'_');
     let rest: Vec<&str> = parts.collect();
-    first.starts_with(|c: char| c.is_ascii_digit())
-        && digits(first)
+    digits(first)
         && digits(fraction)
         && !rest.is_empty()
         && rest.iter().all(|part| match part.as_bytes() {
@@ -424,6 +432,13 @@ struct Analysis {
 impl Analysis {
     /// libyaml's `analyze_scalar`, for block context.
     fn of(text: &str) -> Self {
+        if is_inert(text.as_bytes()) {
+            return Self {
+                plain_allowed: true,
+                single_quoted_allowed: true,
+                block_allowed: true,
+            };
+        }
         let mut indicators = text.starts_with("---") || text.starts_with("...");
         let (mut line_breaks, mut special) = (false, false);
         let (mut break_space, mut space_break) = (false, false);
@@ -473,6 +488,21 @@ impl Analysis {
     }
 }
 
+/// Whether a text is of the usual kind, of which nothing need be found out: printable ASCII that begins with a letter, a
+/// digit, `_` or `/`, ends with no space, and has no `#` and no `: `.
+fn is_inert(text: &[u8]) -> bool {
+    let (Some(first), Some(last)) = (text.first(), text.last()) else {
+        return false;
+    };
+    let begins = first.is_ascii_alphanumeric() || matches!(first, b'_' | b'/');
+    let is_usual = |(at, byte): (usize, &u8)| match byte {
+        b':' => text.get(at + 1).is_some_and(|next| *next != b' '),
+        b'#' => false,
+        byte => (b' '..=b'~').contains(byte),
+    };
+    begins && *last != b' ' && text.iter().enumerate().all(is_usual)
+}
+
 fn is_break(c: char) -> bool {
     matches!(c, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
@@ -493,6 +523,12 @@ fn sorted<'k>(keys: impl Iterator<Item = &'k String>) -> Vec<&'k String> {
 
 /// go-yaml v2's order of keys: letters after other characters, runs of digits by value.
 fn natural(a: &str, b: &str) -> Ordering {
+    let differ = a.bytes().zip(b.bytes()).find(|(a, b)| a != b);
+    match differ {
+        Some((a, b)) if a.is_ascii_alphabetic() && b.is_ascii_alphabetic() => return a.cmp(&b),
+        None => return a.len().cmp(&b.len()),
+        Some(_) => {}
+    }
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     for i in 0..a.len().min(b.len()) {
         let (ca, cb) = (a[i], b[i]);

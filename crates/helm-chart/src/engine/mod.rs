@@ -121,11 +121,43 @@ impl Frame {
 /// One render.
 pub(crate) struct Engine {
     pub(crate) budget: Budget,
+    /// What `fromYaml` has read.
+    pub(crate) read: ReadTexts,
     scope: Rc<Scope>,
     depth: usize,
     /// The template being executed, and the line.
     body: Arc<Body>,
     line: usize,
+}
+
+/// Values by the text they were read from, of long texts only.
+#[derive(Default)]
+pub(crate) struct ReadTexts {
+    values: BTreeMap<Rc<str>, Value>,
+    bytes: usize,
+}
+
+impl ReadTexts {
+    const SHORTEST: usize = 2 << 10;
+    const MOST_BYTES: usize = 8 << 20;
+
+    pub(crate) fn get(&self, text: &str) -> Option<&Value> {
+        if text.len() < Self::SHORTEST {
+            return None;
+        }
+        self.values.get(text)
+    }
+
+    /// Whether a text would be kept.
+    pub(crate) fn takes(&self, text: &str) -> bool {
+        (Self::SHORTEST..=Self::MOST_BYTES - self.bytes).contains(&text.len())
+    }
+
+    /// Keeps a value that no template has seen: what they get are copies.
+    pub(crate) fn keep(&mut self, text: Rc<str>, value: Value) {
+        self.bytes += text.len();
+        self.values.insert(text, value);
+    }
 }
 
 impl Engine {
@@ -137,6 +169,7 @@ impl Engine {
         };
         Self {
             budget,
+            read: ReadTexts::default(),
             scope: Rc::new(scope),
             depth: 0,
             body: Arc::new(Body {
