@@ -160,21 +160,23 @@ fn event(vars: &Vars) -> Result<Event, ContextError> {
     {
         return secret(vars, kind);
     }
-    if let Some((endpoint, ending)) = name.rsplit_once("-relation-")
+    // What is about nothing is none of these hooks.
+    let about = |what: &str| name.rsplit_once(what).filter(|(about, _)| !about.is_empty());
+    if let Some((endpoint, ending)) = about("-relation-")
         && let Some(kind) = RelationKind::ALL
             .into_iter()
             .find(|kind| kind.as_str() == ending)
     {
         return relation(vars, endpoint, kind);
     }
-    if let Some((storage, ending)) = name.rsplit_once("-storage-")
+    if let Some((storage, ending)) = about("-storage-")
         && let Some(kind) = StorageKind::ALL
             .into_iter()
             .find(|kind| kind.as_str() == ending)
     {
         return storage_event(vars, storage, kind);
     }
-    if let Some((container, ending)) = name.rsplit_once("-pebble-")
+    if let Some((container, ending)) = about("-pebble-")
         && let Some(kind) = pebble(vars, ending)?
     {
         let container = vars

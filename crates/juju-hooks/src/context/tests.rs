@@ -52,6 +52,9 @@ fn the_dispatch_path_alone_names_the_event() {
         "x-relation-mended",
         "x-pebble-tired",
         "secret-told",
+        "-storage-attached",
+        "-relation-changed",
+        "-pebble-ready",
     ] {
         assert_eq!(
             event(&format!("hooks/{later}"), &[]),
