@@ -3,7 +3,9 @@
 
 use std::future::Future;
 
-use kube_apply::{Access, Delete, Engine, Error, Evicted, Object, ObjectRef, Observed, Query, Result};
+use kube_apply::{
+    Access, Delete, Engine, Error, Evicted, Object, ObjectRef, Observed, Query, Result,
+};
 use mesh::proxy_status::{self, ProxyStatus};
 use serde_json::Value;
 
@@ -30,8 +32,11 @@ pub trait Api {
     /// Merge patch.
     fn merge(&self, id: &ObjectRef, patch: &Value) -> impl Future<Output = Result<Object>>;
     /// JSON patch.
-    fn json_patch(&self, id: &ObjectRef, operations: &Value)
-    -> impl Future<Output = Result<Object>>;
+    fn json_patch(
+        &self,
+        id: &ObjectRef,
+        operations: &Value,
+    ) -> impl Future<Output = Result<Object>>;
     /// Deletes an object; `false` when it was gone.
     fn delete(&self, id: &ObjectRef, options: &Delete) -> impl Future<Output = Result<bool>>;
     /// Evicts a pod.
@@ -40,12 +45,14 @@ pub trait Api {
     fn may(&self, accesses: &[Access]) -> impl Future<Output = Result<Vec<bool>>>;
     /// The proxies that the istiods of the cluster serve, all their pods added up.
     fn proxies(&self) -> impl Future<Output = Result<Vec<ProxyStatus>>>;
-    /// What a proxy is running with: Envoy's configuration dump.
-    fn proxy_config(
+    /// The root namespace that each running istiod of a namespace and revision works with.
+    fn mesh_roots(
         &self,
         namespace: &str,
-        pod: &str,
-    ) -> impl Future<Output = Result<String>>;
+        revision: &str,
+    ) -> impl Future<Output = Result<Vec<String>>>;
+    /// What a proxy is running with: Envoy's configuration dump.
+    fn proxy_config(&self, namespace: &str, pod: &str) -> impl Future<Output = Result<String>>;
 }
 
 impl Api for Engine {
@@ -99,9 +106,12 @@ impl Api for Engine {
             if !running {
                 continue;
             }
-            let (status, body) = self
-                .forwarded_get(namespace, name, DEBUG_PORT, "/debug/syncz")
-                .await?;
+            let asked = self.forwarded_get(namespace, name, DEBUG_PORT, "/debug/syncz");
+            let (status, body) = match asked.await {
+                // It ended since it was listed: whom it served, another serves by now.
+                Err(Error::NotFound { .. }) => continue,
+                answer => answer?,
+            };
             let istiod = format!("{name}.{namespace}");
             let revision = pod.label("istio.io/rev").unwrap_or("default");
             let away = |source| Error::Unreachable { source };
@@ -115,15 +125,66 @@ impl Api for Engine {
         Ok(found)
     }
 
+    async fn mesh_roots(&self, namespace: &str, revision: &str) -> Result<Vec<String>> {
+        let selector = format!("app=istiod,istio.io/rev={revision}");
+        let query = Query::list("", "Pod").in_namespace(namespace);
+        let pods = self.observe(&[query.with_labels(&selector)]).await?;
+        let mut found = Vec::new();
+        for pod in pods.list("", "Pod").filter(|pod| !pod.is_terminating()) {
+            let (status, body) = self
+                .forwarded_get(namespace, pod.name(), DEBUG_PORT, "/debug/mesh")
+                .await?;
+            let mesh: Value = serde_json::from_str(&body).unwrap_or_default();
+            match mesh["rootNamespace"].as_str() {
+                Some(root) if status == 200 => found.push(root.to_owned()),
+                _ => {
+                    let source = format!("istiod {} answered {status}", pod.name()).into();
+                    return Err(Error::Unreachable { source });
+                }
+            }
+        }
+        Ok(found)
+    }
+
     async fn proxy_config(&self, namespace: &str, pod: &str) -> Result<String> {
-        let (status, body) = self
-            .forwarded_get(namespace, pod, ENVOY_PORT, "/config_dump")
-            .await?;
+        // Envoy answers no HTTP/1.0.
+        let asked = self.forwarded_get_of(namespace, pod, ENVOY_PORT, "localhost", "/config_dump");
+        let (status, body) = asked.await?;
         if status == 200 {
-            return Ok(body);
+            return Ok(unchunked(&body).unwrap_or(body));
         }
         Err(Error::Unreachable {
             source: format!("proxy {pod}.{namespace} answered {status}").into(),
         })
+    }
+}
+
+/// A body without the sizes of its chunks; `None` when it does not come in chunks.
+fn unchunked(body: &str) -> Option<String> {
+    let (mut rest, mut whole) = (body.as_bytes(), Vec::new());
+    loop {
+        let end = rest.windows(2).position(|pair| pair == b"\r\n")?;
+        let size = std::str::from_utf8(&rest[..end]).ok()?;
+        let size = usize::from_str_radix(size.trim(), 16).ok()?;
+        if size == 0 {
+            return String::from_utf8(whole).ok();
+        }
+        whole.extend_from_slice(rest.get(end + 2..end + 2 + size)?);
+        rest = rest.get(end + 4 + size..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_put_together() {
+        let check = |body: &str, expect: Option<&str>| {
+            assert_eq!(unchunked(body).as_deref(), expect, "{body:?}");
+        };
+        check("2\r\nab\r\n1\r\nc\r\n0\r\n\r\n", Some("abc"));
+        check("{\"a\": 1}", None);
+        check("5\r\nab", None);
     }
 }

@@ -68,11 +68,15 @@ pub fn regressions(
     for (permutation, injecting) in now {
         let Permutation { namespace, pod } = permutation;
         if injecting.len() > 1 {
-            found.push(format!("{injecting:?} inject pod {pod:?} in namespace {namespace:?}"));
+            found.push(format!(
+                "{injecting:?} inject pod {pod:?} in namespace {namespace:?}"
+            ));
         }
         let injected = before.get(permutation).is_some_and(|was| !was.is_empty());
         if injected && injecting.is_empty() {
-            found.push(format!("nobody injects pod {pod:?} in namespace {namespace:?} any more"));
+            found.push(format!(
+                "nobody injects pod {pod:?} in namespace {namespace:?} any more"
+            ));
         }
     }
     found
@@ -143,14 +147,20 @@ fn server(entry: &Value) -> String {
     let service = &entry["clientConfig"]["service"];
     match (service["namespace"].as_str(), service["name"].as_str()) {
         (Some(namespace), Some(name)) => format!("{namespace}/{name}"),
-        _ => entry["clientConfig"]["url"].as_str().unwrap_or("?").to_owned(),
+        _ => entry["clientConfig"]["url"]
+            .as_str()
+            .unwrap_or("?")
+            .to_owned(),
     }
 }
 
 /// Whether a label selector selects labels; an absent one selects everything.
 pub fn selects(selector: &Value, labels: &Labels) -> bool {
     let equal = selector["matchLabels"].as_object().into_iter().flatten();
-    let expressions = selector["matchExpressions"].as_array().into_iter().flatten();
+    let expressions = selector["matchExpressions"]
+        .as_array()
+        .into_iter()
+        .flatten();
     equal
         .into_iter()
         .all(|(key, value)| labels.get(key).map(String::as_str) == value.as_str())

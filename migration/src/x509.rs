@@ -63,9 +63,9 @@ fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     } else {
         let bytes = usize::from(*first & 0x7f);
         let (length, rest) = rest.split_at_checked(bytes)?;
-        let length = length
-            .iter()
-            .try_fold(0usize, |sum, byte| sum.checked_mul(256)?.checked_add(usize::from(*byte)))?;
+        let length = length.iter().try_fold(0usize, |sum, byte| {
+            sum.checked_mul(256)?.checked_add(usize::from(*byte))
+        })?;
         (length, rest)
     };
     let (content, after) = rest.split_at_checked(length)?;
@@ -132,7 +132,10 @@ pub(crate) mod tests {
 
     #[test]
     fn what_is_no_certificate_is_none() {
-        for text in ["", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"] {
+        for text in [
+            "",
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----",
+        ] {
             assert_eq!(first(text), None);
         }
     }
@@ -140,8 +143,14 @@ pub(crate) mod tests {
     #[test]
     fn short_years_are_of_this_century_until_2049() {
         let read = |text: &str| time(UTC_TIME, text.as_bytes()).map(|time| time.to_string());
-        assert_eq!(read("260101000000Z").as_deref(), Some("2026-01-01T00:00:00Z"));
-        assert_eq!(read("991231235959Z").as_deref(), Some("1999-12-31T23:59:59Z"));
+        assert_eq!(
+            read("260101000000Z").as_deref(),
+            Some("2026-01-01T00:00:00Z")
+        );
+        assert_eq!(
+            read("991231235959Z").as_deref(),
+            Some("1999-12-31T23:59:59Z")
+        );
         assert_eq!(read("26"), None);
     }
 }

@@ -193,10 +193,11 @@ impl Engine {
         if let Some(version) = &options.resource_version {
             wanted["preconditions"]["resourceVersion"] = version.as_str().into();
         }
-        let mut call = self.call(id, &kind, Method::DELETE, "delete");
         if options.dry_run {
-            call.path.push_str("?dryRun=All");
+            // Beside a body, the server does not look at the query: there, a dry run would delete.
+            wanted["dryRun"] = json!(["All"]);
         }
+        let mut call = self.call(id, &kind, Method::DELETE, "delete");
         call.body = wanted.to_string().into_bytes();
         match transport::json(&self.client, &call).await {
             Ok(_) => Ok(true),

@@ -260,6 +260,26 @@ fn only_our_own_objects_are_pruned() {
 }
 
 #[test]
+fn writes_that_are_only_tried_leave_nothing_and_delete_nothing() {
+    let lab = Lab::new(shared(), "lab-tried");
+    let (kept, never) = (lab.config_map("kept", "1"), lab.config_map("never", "1"));
+    lab.with_engine(async |engine| {
+        let made = engine.create(&kept, "mover", false).await;
+        made.expect("created");
+        engine.create(&never, "mover", true).await.expect("tried");
+        let applied = engine.apply_as(&never, "mover", true, true).await;
+        applied.expect("tried");
+        let tried = kube_apply::Delete {
+            dry_run: true,
+            ..kube_apply::Delete::default()
+        };
+        assert!(engine.delete(&kept.id(), &tried).await.expect("tried"));
+        assert!(engine.get(&kept.id()).await.expect("read").is_some());
+        assert!(engine.get(&never.id()).await.expect("read").is_none());
+    });
+}
+
+#[test]
 fn a_foreign_object_is_left_alone() {
     let lab = Lab::new(shared(), "lab-foreign");
     let path = "/api/v1/namespaces/lab-foreign/configmaps/istio";

@@ -147,6 +147,20 @@ async fn a_delete_says_whether_there_was_something_and_keeps_to_its_conditions()
 }
 
 #[tokio::test]
+async fn a_delete_that_is_only_tried_deletes_nothing() {
+    let fake = lab();
+    fake.seed(config_map("a", "1").into_value());
+    let tried = Delete {
+        dry_run: true,
+        ..Delete::default()
+    };
+    let deleted = fake.engine().delete(&id("a"), &tried).await;
+    assert!(deleted.expect("tried"));
+    assert!(fake.get(&id("a")).is_some());
+    assert_eq!(fake.writes(), Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn the_objects_of_a_definition_go_with_it() {
     let fake = lab();
     fake.seed(crd().into_value());

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::perform;
 use crate::api::Api;
 use crate::inventory::{self, CA_SECRETS, PURGED, ROOT_CONFIG_MAP};
-use crate::plan::{Check, Plan, serves};
+use crate::plan::{Check, NOT_AN_ADDRESS, Plan, serves};
 use crate::webhooks;
 
 const ADMISSION: &str = "admissionregistration.k8s.io";
@@ -19,7 +19,9 @@ pub(super) fn name(check: &Check) -> String {
     match check {
         Check::Exists { object } => format!("{object} exists"),
         Check::Absent { object } => format!("{object} is gone"),
-        Check::Field { object, pointer, .. } => format!("{object} has its {pointer}"),
+        Check::Field {
+            object, pointer, ..
+        } => format!("{object} has its {pointer}"),
         Check::RolledOut { object } => format!("{object} is rolled out"),
         Check::Root { namespace, .. } => format!("the CA in {namespace} is the mesh's"),
         Check::SameTrust { namespace, other } => {
@@ -34,6 +36,7 @@ pub(super) fn name(check: &Check) -> String {
         Check::Copies { .. } => "policies and their copies say the same".to_owned(),
         Check::Undeletable { object } => format!("{object} cannot be deleted"),
         Check::NotPurged { .. } => "a purge would find nothing".to_owned(),
+        Check::MeshRoot { root, .. } => format!("the mesh works with root namespace {root}"),
         Check::Replaced { route, .. } => format!("{route} is replaced"),
         Check::Guarded { .. } => "another owner guards the gateway".to_owned(),
         Check::Programmed { object, .. } => format!("the gateways run with {object}"),
@@ -55,9 +58,10 @@ pub(super) fn lasting(plan: &Plan) -> Vec<Check> {
         });
     }
     for step in &plan.steps {
-        let lasting = step.after.iter().filter(|check| {
-            matches!(check, Check::RolledOut { .. } | Check::Refreshed { .. })
-        });
+        let lasting = step
+            .after
+            .iter()
+            .filter(|check| matches!(check, Check::RolledOut { .. } | Check::Refreshed { .. }));
         found.extend(lasting.cloned());
     }
     found
@@ -94,7 +98,8 @@ pub(super) async fn unmet(api: &impl Api, plan: &Plan, check: &Check) -> Result<
             let one = api.get(&told(namespace)).await?;
             let two = api.get(&told(other)).await?;
             let (one, two) = (one.as_ref(), two.as_ref());
-            not(one.is_some() && one.and_then(|o| o.pointer("/data")) == two.and_then(|o| o.pointer("/data")))
+            not(one.is_some()
+                && one.and_then(|o| o.pointer("/data")) == two.and_then(|o| o.pointer("/data")))
         }
         Check::Armed { object } => not(api.get(object).await?.is_some_and(|live| is_armed(&live))),
         Check::Injects {
@@ -117,12 +122,23 @@ pub(super) async fn unmet(api: &impl Api, plan: &Plan, check: &Check) -> Result<
         Check::Undeletable { object } => undeletable(api, object).await?,
         Check::NotPurged { objects } => {
             for object in objects {
-                if api.get(object).await?.is_some_and(|live| live.label(PURGED).is_some()) {
+                if api
+                    .get(object)
+                    .await?
+                    .is_some_and(|live| live.label(PURGED).is_some())
+                {
                     return Ok(Some(format!("{object} carries {PURGED} again")));
                 }
             }
             None
         }
+        Check::MeshRoot {
+            namespace,
+            revision,
+            root,
+            other,
+            policies,
+        } => mesh_root(api, (namespace, revision), root, other, policies).await?,
         Check::Replaced {
             route,
             serves,
@@ -166,7 +182,9 @@ fn is_armed(live: &Object) -> bool {
     let entries = live.pointer("/webhooks").and_then(Value::as_array);
     let closed = live.kind() == "ValidatingWebhookConfiguration";
     entries.into_iter().flatten().all(|entry| {
-        let bundle = entry.pointer("/clientConfig/caBundle").and_then(Value::as_str);
+        let bundle = entry
+            .pointer("/clientConfig/caBundle")
+            .and_then(Value::as_str);
         bundle.is_some_and(|bundle| !bundle.is_empty())
             && (!closed || entry["failurePolicy"] == "Fail")
     })
@@ -208,7 +226,9 @@ async fn injects(
 async fn one_injector(api: &impl Api, plan: &Plan) -> Result<Option<String>> {
     let list = Query::list(ADMISSION, "MutatingWebhookConfiguration");
     let read = api.read(&[list]).await?;
-    let all: Vec<&Object> = read.list(ADMISSION, "MutatingWebhookConfiguration").collect();
+    let all: Vec<&Object> = read
+        .list(ADMISSION, "MutatingWebhookConfiguration")
+        .collect();
     for permutation in &plan.injected {
         let found = webhooks::injectors_of(all.iter().copied(), permutation);
         if found.len() != 1 {
@@ -235,7 +255,10 @@ async fn refreshed(
     let pods = perform::pods(api, workload).await?;
     let old = |pod: &&inventory::Pod| revision.is_some() && pod.revision.as_deref() != revision;
     if let Some(pod) = pods.iter().find(|pod| old(pod) || !pod.ready) {
-        return Ok(Some(format!("pod {}/{} is not refreshed", pod.namespace, pod.name)));
+        return Ok(Some(format!(
+            "pod {}/{} is not refreshed",
+            pod.namespace, pod.name
+        )));
     }
     if pods.is_empty() {
         return Ok(None);
@@ -249,7 +272,9 @@ async fn refreshed(
             status.proxy == proxy && status.istiod.ends_with(&home) && right
         });
         if !on {
-            return Ok(Some(format!("proxy {proxy} is not connected to an istiod in {istiod}")));
+            return Ok(Some(format!(
+                "proxy {proxy} is not connected to an istiod in {istiod}"
+            )));
         }
     }
     Ok(None)
@@ -265,19 +290,41 @@ async fn drained(api: &impl Api, namespace: &str, revision: &str) -> Result<Opti
 }
 
 async fn unreferenced(api: &impl Api, host: &str) -> Result<Option<String>> {
-    let namespaces = api.read(&[Query::list("", "Namespace").metadata_only()]).await?;
+    let namespaces = api
+        .read(&[Query::list("", "Namespace").metadata_only()])
+        .await?;
     for namespace in namespaces.list("", "Namespace") {
         let list = Query::list("", "Pod").in_namespace(namespace.name());
         let read = api.read(&[list]).await?;
-        let names = |pod: &&Object| {
-            let spec = pod.value()["spec"].to_string();
-            !pod.is_terminating() && spec.contains("istio-proxy") && spec.contains(host)
-        };
+        let names = |pod: &&Object| !pod.is_terminating() && names_istiod(pod, host);
         if let Some(pod) = read.list("", "Pod").find(names) {
-            return Ok(Some(format!("{} names {host}: restart what it belongs to", pod.id())));
+            return Ok(Some(format!(
+                "{} names {host}: restart what it belongs to",
+                pod.id()
+            )));
         }
     }
     Ok(None)
+}
+
+/// Whether a proxy of the pod is told the address of istiod `host`.
+fn names_istiod(pod: &Object, host: &str) -> bool {
+    let containers = |list: &str| {
+        let items = pod.pointer(list).and_then(Value::as_array);
+        items.into_iter().flatten()
+    };
+    let proxies = containers("/spec/containers")
+        .chain(containers("/spec/initContainers"))
+        .filter(|container| container["name"] == "istio-proxy");
+    let env = proxies
+        .filter_map(|proxy| proxy["env"].as_array())
+        .flatten();
+    env.filter(|variable| variable["name"] != NOT_AN_ADDRESS)
+        .any(|variable| {
+            variable["value"]
+                .as_str()
+                .is_some_and(|value| value.contains(host))
+        })
 }
 
 async fn copies(api: &impl Api, pairs: &[(ObjectRef, ObjectRef)]) -> Result<Option<String>> {
@@ -289,7 +336,10 @@ async fn copies(api: &impl Api, pairs: &[(ObjectRef, ObjectRef)]) -> Result<Opti
             continue;
         };
         if original.pointer("/spec") != there.pointer("/spec") {
-            return Ok(Some(format!("{copy} says something else than {}", original.id())));
+            return Ok(Some(format!(
+                "{copy} says something else than {}",
+                original.id()
+            )));
         }
     }
     Ok(None)
@@ -305,6 +355,46 @@ async fn undeletable(api: &impl Api, object: &ObjectRef) -> Result<Option<String
         Ok(false) | Err(Error::Denied { .. }) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Proxies whose configuration is looked at.
+const SAMPLE: usize = 20;
+
+async fn mesh_root(
+    api: &impl Api,
+    (namespace, revision): (&str, &str),
+    root: &str,
+    other: &str,
+    policies: &[String],
+) -> Result<Option<String>> {
+    let roots = api.mesh_roots(namespace, revision).await?;
+    if let Some(old) = roots.iter().find(|found| *found != root) {
+        return Ok(Some(format!("an istiod works with root namespace {old}")));
+    }
+    let home = format!(".{namespace}");
+    let served = api.proxies().await?;
+    let served = served
+        .iter()
+        .filter(|status| status.istiod.ends_with(&home) && status.revision == revision)
+        .filter_map(|status| status.proxy.rsplit_once('.'))
+        // What lives in the other namespace has its policies as its own.
+        .filter(|(_, namespace)| *namespace != other);
+    for (pod, namespace) in served.take(SAMPLE) {
+        let config = match api.proxy_config(namespace, pod).await {
+            // A pod that went since it was listed has no say.
+            Err(Error::NotFound { .. }) => continue,
+            config => config?,
+        };
+        let old = policies
+            .iter()
+            .find(|policy| config.contains(&format!("ns[{other}]-policy[{policy}]")));
+        if let Some(policy) = old {
+            return Ok(Some(format!(
+                "proxy {pod}.{namespace} still runs with {policy} of {other}"
+            )));
+        }
+    }
+    Ok(None)
 }
 
 /// What the gateways' proxies run with.
@@ -358,17 +448,20 @@ async fn replaced(
     gateway: &BTreeMap<String, String>,
     namespace: &str,
 ) -> Result<Option<String>> {
-    let read = api.read(&[Query::list(NETWORKING, "VirtualService")]).await?;
+    let read = api
+        .read(&[Query::list(NETWORKING, "VirtualService")])
+        .await?;
     let short = |host: &str| host.trim_end_matches(".svc.cluster.local").to_owned();
     let others = read
         .list(NETWORKING, "VirtualService")
         .filter(|other| !not.iter().any(|id| id.same_object(&other.id())));
-    let others: Vec<(ObjectRef, Vec<(String, String)>)> = others
-        .map(|other| (other.id(), serves(other)))
-        .collect();
+    let others: Vec<(ObjectRef, Vec<(String, String)>)> =
+        others.map(|other| (other.id(), serves(other))).collect();
     for (path, host) in wanted {
         let found = others.iter().find(|(_, serves)| {
-            serves.iter().any(|(p, h)| p == path && short(h) == short(host))
+            serves
+                .iter()
+                .any(|(p, h)| p == path && short(h) == short(host))
         });
         let Some((id, _)) = found else {
             return Ok(Some(format!("nobody else serves {path} of {route} yet")));
@@ -418,7 +511,10 @@ async fn guarded(
         if guard.kind() == "AuthorizationPolicy" {
             return !config.contains(&mark(&guard.id()));
         }
-        config.matches("extensions.filters.http.ext_authz.v3.ExtAuthz").count() < 2
+        config
+            .matches("extensions.filters.http.ext_authz.v3.ExtAuthz")
+            .count()
+            < 2
     });
     Ok(lacking.then(|| format!("a gateway does not run with {} yet", guard.id())))
 }

@@ -45,6 +45,9 @@ pub struct Journal {
     pub back: bool,
     /// Whether it has come to an end.
     pub ended: bool,
+    /// Whether a charm's hooks go on with it by themselves.
+    #[serde(default)]
+    pub auto: bool,
 }
 
 impl Journal {
@@ -100,6 +103,18 @@ pub(super) async fn read(api: &impl Api) -> Result<Option<(Journal, Object)>, Fa
     Ok(Some((journal, live)))
 }
 
+/// Where a migration stands; none when there was never one, or its record cannot be read.
+///
+/// # Errors
+/// Those of the API server.
+pub async fn read_journal(api: &impl Api) -> Result<Option<Journal>, Error> {
+    match read(api).await {
+        Ok(found) => Ok(found.map(|(journal, _)| journal)),
+        Err(Failure::Cluster { source, .. }) => Err(source),
+        Err(_) => Ok(None),
+    }
+}
+
 /// Writes `journal` into its object.
 fn written(live: &Value, journal: &Journal) -> Result<Object, Failure> {
     let mut value = live.clone();
@@ -120,17 +135,29 @@ impl<A: Api, C: Clock> Executor<'_, A, C> {
             plan: plan.id.clone(),
             ..Journal::default()
         };
-        match read(self.api).await? {
-            Some((_, live)) => {
-                self.api.replace(&written(live.value(), &journal)?).await?;
-            }
-            None => {
-                let empty = json!({
-                    "apiVersion": "v1", "kind": "ConfigMap",
-                    "metadata": {"name": JOURNAL, "namespace": NAMESPACE},
-                });
-                self.api.create(&written(&empty, &journal)?, false).await?;
-            }
+        if let Some((_, live)) = read(self.api).await? {
+            self.api.replace(&written(live.value(), &journal)?).await?;
+            return Ok(());
+        }
+        let empty = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": JOURNAL, "namespace": NAMESPACE},
+        });
+        self.api.create(&written(&empty, &journal)?, false).await?;
+        Ok(())
+    }
+
+    /// Says whether a charm's hooks go on with it by themselves.
+    ///
+    /// # Errors
+    /// [`Failure::Nothing`] without a migration.
+    pub async fn set_auto(&self, auto: bool) -> Result<(), Failure> {
+        let Some((mut journal, live)) = read(self.api).await? else {
+            return Err(Failure::Nothing);
+        };
+        if journal.auto != auto {
+            journal.auto = auto;
+            self.api.replace(&written(live.value(), &journal)?).await?;
         }
         Ok(())
     }
@@ -171,7 +198,11 @@ impl<A: Api, C: Clock> Executor<'_, A, C> {
             });
             return Ok(self.api.create(&Object::new(lease)?, false).await?);
         };
-        let text = |pointer: &str| live.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let text = |pointer: &str| {
+            live.pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         let holder = text("/spec/holderIdentity");
         let renewed: Option<Timestamp> = text("/spec/renewTime").parse().ok();
         let expired = renewed.is_none_or(|renewed| {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-pub use journal::{Journal, NAMESPACE, State};
+pub use journal::{Journal, NAMESPACE, State, read_journal};
 
 use crate::api::Api;
 use crate::plan::{Plan, Step};
@@ -23,6 +23,8 @@ use crate::plan::{Plan, Step};
 /// How often a step is tried when the API server is away or something raced.
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(1);
+/// Pauses in which proxies connect again after the last rollout of istiod.
+const RECONNECT: u32 = 60;
 
 /// The time of day.
 pub trait Clock {
@@ -66,7 +68,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            budget: Duration::from_secs(8 * 60),
+            budget: Duration::from_mins(8),
             until: None,
         }
     }
@@ -205,7 +207,11 @@ impl<'a, A: Api, C: Clock> Executor<'a, A, C> {
             && !journal.has_ended()
         {
             let same = journal.plan == plan.id;
-            return if same { Ok(()) } else { Err(Failure::Begun { id: journal.plan }) };
+            return if same {
+                Ok(())
+            } else {
+                Err(Failure::Begun { id: journal.plan })
+            };
         }
         self.store(plan).await
     }
@@ -236,20 +242,30 @@ impl<'a, A: Api, C: Clock> Executor<'a, A, C> {
         if let Some(until) = &limits.until
             && plan.step(until).is_none()
         {
-            return Err(Failure::NoStep { step: until.clone() });
+            return Err(Failure::NoStep {
+                step: until.clone(),
+            });
         }
         let budget = Budget::of(limits);
         let total = plan.steps.len();
         for (number, step) in plan.steps.iter().enumerate() {
-            if place.journal.state(&step.id) == State::Done {
-                continue;
-            }
-            if budget.is_used_up() {
-                return self.close(place, paused(step, "the time of this call is used up")).await;
-            }
-            progress.say(&format!("step {}/{total} {}: {}", number + 1, step.id, step.title));
-            if let Some(stand) = self.forward(&plan, step, &mut place, &budget, progress).await? {
-                return self.close(place, stand).await;
+            if place.journal.state(&step.id) != State::Done {
+                if budget.is_used_up() {
+                    let stand = paused(step, "the time of this call is used up");
+                    return self.close(place, stand).await;
+                }
+                progress.say(&format!(
+                    "step {}/{total} {}: {}",
+                    number + 1,
+                    step.id,
+                    step.title
+                ));
+                let stand = self
+                    .forward(&plan, step, &mut place, &budget, progress)
+                    .await?;
+                if let Some(stand) = stand {
+                    return self.close(place, stand).await;
+                }
             }
             if limits.until.as_ref() == Some(&step.id) && number + 1 < total {
                 let next = &plan.steps[number + 1];
@@ -272,7 +288,12 @@ impl<'a, A: Api, C: Clock> Executor<'a, A, C> {
     ) -> Result<Stand, Failure> {
         let (plan, mut place) = self.open().await?;
         let begun = |step: &&Step| place.journal.state(&step.id) != State::Pending;
-        if let Some(step) = plan.steps.iter().filter(begun).find(|step| step.forward_only) {
+        if let Some(step) = plan
+            .steps
+            .iter()
+            .filter(begun)
+            .find(|step| step.forward_only)
+        {
             let step = step.id.clone();
             self.release(&mut place).await;
             return Err(Failure::NoReturn { step });
@@ -285,10 +306,15 @@ impl<'a, A: Api, C: Clock> Executor<'a, A, C> {
                 continue;
             }
             if budget.is_used_up() {
-                return self.close(place, paused(step, "the time of this call is used up")).await;
+                return self
+                    .close(place, paused(step, "the time of this call is used up"))
+                    .await;
             }
             progress.say(&format!("taking back {}: {}", step.id, step.title));
-            if let Some(stand) = self.back(&plan, step, &mut place, &budget, progress).await? {
+            if let Some(stand) = self
+                .back(&plan, step, &mut place, &budget, progress)
+                .await?
+            {
                 return self.close(place, stand).await;
             }
         }
@@ -435,14 +461,22 @@ impl<'a, A: Api, C: Clock> Executor<'a, A, C> {
         Ok(None)
     }
 
-    /// What a finished migration has to have brought about: each with the reason why not.
+    /// What a finished migration has to have brought about: each with the reason why not. Proxies
+    /// have a minute to connect again.
     ///
     /// # Errors
     /// The cluster's.
     pub async fn verify(&self, plan: &Plan) -> Result<Vec<(String, Option<String>)>, Failure> {
         let mut found = Vec::new();
         for check in check::lasting(plan) {
-            let why = check::unmet(self.api, plan, &check).await?;
+            let mut why = check::unmet(self.api, plan, &check).await?;
+            for _ in 0..RECONNECT {
+                if why.is_none() {
+                    break;
+                }
+                tokio::time::sleep(PAUSE).await;
+                why = check::unmet(self.api, plan, &check).await?;
+            }
             found.push((check::name(&check), why));
         }
         Ok(found)

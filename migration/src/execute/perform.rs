@@ -91,7 +91,8 @@ async fn restore(api: &impl Api, id: &ObjectRef, place: &mut Place) -> Result<()
     let answer = match api.get(id).await? {
         Some(live) => {
             let mut value = wanted.clone().into_value();
-            value["metadata"]["resourceVersion"] = live.value()["metadata"]["resourceVersion"].clone();
+            value["metadata"]["resourceVersion"] =
+                live.value()["metadata"]["resourceVersion"].clone();
             wanted = Object::new(value)?;
             api.replace(&wanted).await
         }
@@ -182,7 +183,8 @@ async fn exhausted(
     let namespace = workload.namespace.as_deref().unwrap_or_default();
     let budgets = Query::list("policy", "PodDisruptionBudget").in_namespace(namespace);
     let read = api.read(&[budgets]).await?;
-    let labels: BTreeMap<String, String> = serde_json::from_value(labels.clone()).unwrap_or_default();
+    let labels: BTreeMap<String, String> =
+        serde_json::from_value(labels.clone()).unwrap_or_default();
     let used_up = read.list("policy", "PodDisruptionBudget").find(|budget| {
         selects(&budget.value()["spec"]["selector"], &labels)
             && budget.pointer("/status/disruptionsAllowed") == Some(&0.into())
@@ -197,14 +199,23 @@ async fn evict(
     revision: &str,
 ) -> Result<Option<String>, Failure> {
     let pods = pods(api, workload).await?;
-    let Some(next) = pods.iter().find(|pod| pod.revision.as_deref() != Some(revision)) else {
+    let Some(next) = pods
+        .iter()
+        .find(|pod| pod.revision.as_deref() != Some(revision))
+    else {
         return Ok(None);
     };
     if let Some(pod) = pods.iter().find(|pod| !pod.ready) {
-        return Ok(Some(format!("pod {}/{} is not ready", pod.namespace, pod.name)));
+        return Ok(Some(format!(
+            "pod {}/{} is not ready",
+            pod.namespace, pod.name
+        )));
     }
     match api.evict(&next.namespace, &next.name).await? {
-        Evicted::Gone => Ok(Some(format!("pod {}/{} makes way", next.namespace, next.name))),
+        Evicted::Gone => Ok(Some(format!(
+            "pod {}/{} makes way",
+            next.namespace, next.name
+        ))),
         Evicted::Refused(words) => Ok(Some(words)),
     }
 }
@@ -218,5 +229,9 @@ pub(super) async fn pods(api: &impl Api, workload: &ObjectRef) -> Result<Vec<Pod
         let owner = pod.owner.as_ref();
         owner.is_some_and(|owner| owner.kind == workload.kind && owner.name == workload.name)
     };
-    Ok(read.list("", "Pod").filter_map(Pod::of).filter(owned).collect())
+    Ok(read
+        .list("", "Pod")
+        .filter_map(Pod::of)
+        .filter(owned)
+        .collect())
 }

@@ -22,7 +22,8 @@ const RECORD: &str = "istio-migrate/record";
 
 /// Stores a plan and what it wants backed up.
 pub(super) async fn write(api: &impl Api, plan: &Plan) -> Result<(), Failure> {
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
     api.apply(&Object::new(namespace)?, MANAGER).await?;
     let mut kept = Vec::new();
     for id in &plan.backup {
@@ -31,7 +32,12 @@ pub(super) async fn write(api: &impl Api, plan: &Plan) -> Result<(), Failure> {
             kept.extend(api.get(id).await?.map(Object::into_value));
         }
     }
-    write_parts(api, "backup", &serde_json::to_vec(&kept).unwrap_or_default()).await?;
+    write_parts(
+        api,
+        "backup",
+        &serde_json::to_vec(&kept).unwrap_or_default(),
+    )
+    .await?;
     write_parts(api, "plan", &serde_json::to_vec(plan).unwrap_or_default()).await
 }
 
@@ -68,7 +74,9 @@ async fn read_parts(api: &impl Api, record: &str) -> Result<Vec<u8>, Failure> {
     };
     let first = api.get(&part(0)).await?.ok_or_else(unreadable)?;
     let count = first.annotation("istio-migrate/parts");
-    let count: usize = count.and_then(|count| count.parse().ok()).ok_or_else(unreadable)?;
+    let count: usize = count
+        .and_then(|count| count.parse().ok())
+        .ok_or_else(unreadable)?;
     let mut packed = Vec::new();
     let mut next = Some(first);
     for number in 0..count {
@@ -76,12 +84,17 @@ async fn read_parts(api: &impl Api, record: &str) -> Result<Vec<u8>, Failure> {
             Some(map) => map,
             None => api.get(&part(number)).await?.ok_or_else(unreadable)?,
         };
-        let text = map.pointer("/binaryData/part").cloned().unwrap_or(Value::Null);
+        let text = map
+            .pointer("/binaryData/part")
+            .cloned()
+            .unwrap_or(Value::Null);
         let bytes: ByteString = serde_json::from_value(text).map_err(|_| unreadable())?;
         packed.extend(bytes.0);
     }
     let mut bytes = Vec::new();
-    let read = GzDecoder::new(packed.as_slice()).take(LARGEST).read_to_end(&mut bytes);
+    let read = GzDecoder::new(packed.as_slice())
+        .take(LARGEST)
+        .read_to_end(&mut bytes);
     read.map_err(|_| unreadable())?;
     Ok(bytes)
 }
@@ -102,4 +115,3 @@ pub(super) async fn backup(api: &impl Api) -> Result<Vec<Object>, Failure> {
     })?;
     Ok(Object::all(values)?)
 }
-

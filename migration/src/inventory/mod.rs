@@ -113,7 +113,9 @@ impl Snapshot {
 
     /// The root certificate that the istiod in `namespace` tells, as webhooks carry it.
     pub fn ca_bundle(&self, namespace: &str) -> Option<String> {
-        let told = self.objects.get("", "ConfigMap", Some(namespace), ROOT_CONFIG_MAP)?;
+        let told = self
+            .objects
+            .get("", "ConfigMap", Some(namespace), ROOT_CONFIG_MAP)?;
         let pem = told.pointer("/data/root-cert.pem")?.as_str()?;
         let encoded = serde_json::to_value(ByteString(pem.as_bytes().to_vec())).ok()?;
         encoded.as_str().map(str::to_owned)
@@ -186,6 +188,7 @@ fn queries(old: &str, new: &str) -> Vec<Query> {
     for (group, kind) in [
         ("", "ConfigMap"),
         ("", "ServiceAccount"),
+        ("", "Pod"),
         (RBAC, "Role"),
         (RBAC, "RoleBinding"),
     ] {
@@ -212,15 +215,43 @@ fn needed() -> Vec<Access> {
         (&["create"], "", "pods/eviction"),
         (&["create"], "", "pods/portforward"),
         (&["create", "update"], "coordination.k8s.io", "leases"),
-        (&["create", "patch", "delete"], ADMISSION, "mutatingwebhookconfigurations"),
-        (&["create", "patch", "delete"], ADMISSION, "validatingwebhookconfigurations"),
-        (&["create", "patch", "delete"], ADMISSION, "validatingadmissionpolicies"),
-        (&["create", "patch", "delete"], ADMISSION, "validatingadmissionpolicybindings"),
+        (
+            &["create", "patch", "delete"],
+            ADMISSION,
+            "mutatingwebhookconfigurations",
+        ),
+        (
+            &["create", "patch", "delete"],
+            ADMISSION,
+            "validatingwebhookconfigurations",
+        ),
+        (
+            &["create", "patch", "delete"],
+            ADMISSION,
+            "validatingadmissionpolicies",
+        ),
+        (
+            &["create", "patch", "delete"],
+            ADMISSION,
+            "validatingadmissionpolicybindings",
+        ),
         (&["create", "patch", "delete"], RBAC, "clusterroles"),
         (&["create", "patch", "delete"], RBAC, "clusterrolebindings"),
-        (&["patch"], "apiextensions.k8s.io", "customresourcedefinitions"),
-        (&["create", "patch", "delete"], "security.istio.io", "authorizationpolicies"),
-        (&["create", "patch", "delete"], "networking.istio.io", "envoyfilters"),
+        (
+            &["patch"],
+            "apiextensions.k8s.io",
+            "customresourcedefinitions",
+        ),
+        (
+            &["create", "patch", "delete"],
+            "security.istio.io",
+            "authorizationpolicies",
+        ),
+        (
+            &["create", "patch", "delete"],
+            "networking.istio.io",
+            "envoyfilters",
+        ),
     ] {
         needed.extend(verbs.iter().map(|verb| Access {
             verb: (*verb).to_owned(),

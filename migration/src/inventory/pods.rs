@@ -132,7 +132,10 @@ mod tests {
     fn a_pod_tells_its_deployment_revision_and_version() {
         let read = Pod::of(&pod(json!({}))).expect("has a proxy");
         let owner = read.owner.expect("an owner");
-        assert_eq!((owner.kind.as_str(), owner.name.as_str()), ("Deployment", "web"));
+        assert_eq!(
+            (owner.kind.as_str(), owner.name.as_str()),
+            ("Deployment", "web")
+        );
         assert_eq!(read.revision.as_deref(), Some("default"));
         assert_eq!(read.version.as_deref(), Some("1.31.0"));
         assert!(read.ready && !read.router);

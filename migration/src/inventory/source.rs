@@ -25,9 +25,7 @@ pub fn control_planes(snapshot: &Snapshot) -> Vec<ControlPlane> {
     discovery::control_planes(&live)
 }
 
-fn typed<'a, T: serde::de::DeserializeOwned>(
-    objects: impl Iterator<Item = &'a Object>,
-) -> Vec<T> {
+fn typed<'a, T: serde::de::DeserializeOwned>(objects: impl Iterator<Item = &'a Object>) -> Vec<T> {
     objects.filter_map(|object| object.typed().ok()).collect()
 }
 
@@ -68,7 +66,10 @@ impl<'a> Source<'a> {
     /// The value of a variable of istiod's environment.
     pub fn env(&self, name: &str) -> Option<&'a str> {
         let containers = self.istiod()?.pointer("/spec/template/spec/containers")?;
-        let env = containers.as_array()?.iter().flat_map(|c| c["env"].as_array());
+        let env = containers
+            .as_array()?
+            .iter()
+            .filter_map(|c| c["env"].as_array());
         let found = env.flatten().find(|variable| variable["name"] == name)?;
         found["value"].as_str()
     }
@@ -82,7 +83,8 @@ impl<'a> Source<'a> {
             entries.into_iter().flatten().any(|entry| {
                 let target = &entry["clientConfig"]["service"];
                 let name = target["name"].as_str().unwrap_or_default();
-                let tag = name.starts_with("istiod-revision-tag-") && self.is_labelled(configuration);
+                let tag =
+                    name.starts_with("istiod-revision-tag-") && self.is_labelled(configuration);
                 target["namespace"].as_str() == Some(namespace) && (name == service || tag)
             })
         })
@@ -105,10 +107,18 @@ impl<'a> Source<'a> {
             ("", "ConfigMap", suffixed("istio")),
             ("", "ConfigMap", suffixed("istio-sidecar-injector")),
             ("", "ConfigMap", suffixed("values")),
-            ("rbac.authorization.k8s.io", "RoleBinding", suffixed("istiod")),
+            (
+                "rbac.authorization.k8s.io",
+                "RoleBinding",
+                suffixed("istiod"),
+            ),
             ("rbac.authorization.k8s.io", "Role", suffixed("istiod")),
             ("", "ServiceAccount", suffixed("istiod")),
-            ("", "ServiceAccount", "istio-reader-service-account".to_owned()),
+            (
+                "",
+                "ServiceAccount",
+                "istio-reader-service-account".to_owned(),
+            ),
         ];
         for tag in &self.plane.tags {
             names.push(("", "Service", format!("istiod-revision-tag-{tag}")));
@@ -117,9 +127,11 @@ impl<'a> Source<'a> {
             .iter()
             .filter_map(|(group, kind, name)| self.get(group, kind, name).map(Object::id))
             .collect();
-        let leaders = self.snapshot.objects.list("", "ConfigMap").chain(
-            self.snapshot.objects.list("coordination.k8s.io", "Lease"),
-        );
+        let leaders = self
+            .snapshot
+            .objects
+            .list("", "ConfigMap")
+            .chain(self.snapshot.objects.list("coordination.k8s.io", "Lease"));
         found.extend(
             leaders
                 .filter(|lock| lock.namespace() == Some(namespace) && is_lock(lock.name()))
@@ -127,7 +139,11 @@ impl<'a> Source<'a> {
         );
         let rbac = "rbac.authorization.k8s.io";
         for kind in ["ClusterRoleBinding", "ClusterRole"] {
-            for base in ["istiod-clusterrole", "istiod-gateway-controller", "istio-reader-clusterrole"] {
+            for base in [
+                "istiod-clusterrole",
+                "istiod-gateway-controller",
+                "istio-reader-clusterrole",
+            ] {
                 let name = format!("{}-{namespace}", suffixed(base));
                 let live = self.snapshot.objects.get(rbac, kind, None, &name);
                 found.extend(live.map(Object::id));

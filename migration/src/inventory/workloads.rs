@@ -41,7 +41,11 @@ pub struct Workload {
 pub fn workloads(snapshot: &Snapshot) -> (Vec<Workload>, Vec<String>) {
     let mut owners: BTreeMap<(String, Option<Owner>, String), &Pod> = BTreeMap::new();
     for pod in &snapshot.pods {
-        let bare = if pod.owner.is_none() { pod.name.clone() } else { String::new() };
+        let bare = if pod.owner.is_none() {
+            pod.name.clone()
+        } else {
+            String::new()
+        };
         owners
             .entry((pod.namespace.clone(), pod.owner.clone(), bare))
             .or_insert(pod);
@@ -49,7 +53,9 @@ pub fn workloads(snapshot: &Snapshot) -> (Vec<Workload>, Vec<String>) {
     let (mut found, mut by_hand) = (Vec::new(), Vec::new());
     for ((namespace, owner, name), pod) in owners {
         let Some(owner) = owner else {
-            by_hand.push(format!("Pod {namespace}/{name}: belongs to nothing that makes it again"));
+            by_hand.push(format!(
+                "Pod {namespace}/{name}: belongs to nothing that makes it again"
+            ));
             continue;
         };
         let live = snapshot
@@ -57,7 +63,9 @@ pub fn workloads(snapshot: &Snapshot) -> (Vec<Workload>, Vec<String>) {
             .get("apps", &owner.kind, Some(&namespace), &owner.name);
         let Some(live) = live else {
             let Owner { kind, name } = owner;
-            by_hand.push(format!("{kind} {namespace}/{name}: its pods cannot be restarted from outside"));
+            by_hand.push(format!(
+                "{kind} {namespace}/{name}: its pods cannot be restarted from outside"
+            ));
             continue;
         };
         found.push(Workload {

@@ -21,7 +21,7 @@ pub struct Place {
 }
 
 /// All steps of a migration.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// Name of this migration.
     pub id: String,
@@ -76,7 +76,7 @@ pub enum Phase {
 }
 
 /// One step.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// Name, unique in the plan.
     pub id: String,
@@ -126,7 +126,7 @@ impl Step {
 }
 
 /// One change. Each may be done twice.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "do")]
 pub enum Action {
     /// Server-side apply by force.
@@ -190,7 +190,7 @@ pub enum Action {
 }
 
 /// Something that holds or does not hold yet.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "check")]
 pub enum Check {
     /// There is the object.
@@ -282,6 +282,19 @@ pub enum Check {
     NotPurged {
         /// What.
         objects: Vec<ObjectRef>,
+    },
+    /// The istiods of a namespace and revision work with this root namespace, and so do proxies.
+    MeshRoot {
+        /// Namespace of istiod.
+        namespace: String,
+        /// Revision.
+        revision: String,
+        /// The root namespace.
+        root: String,
+        /// The one that it was: no proxy outside of it runs with its policies any more.
+        other: String,
+        /// Names of the policies that hold for both.
+        policies: Vec<String>,
     },
     /// Another owner's route serves what this one serves, and the gateways run with it.
     Replaced {

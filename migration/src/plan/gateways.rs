@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::data::{Action, Check, Phase, Plan, Step};
 use super::target::Target;
 use super::{Request, Strategy};
-use crate::inventory::{Rollout, Snapshot, Source, Workload};
+use crate::inventory::{PURGED, Rollout, Snapshot, Source, Workload};
 
 /// Variables that name the CA's provider, not its address.
-const NOT_AN_ADDRESS: &str = "PILOT_CERT_PROVIDER";
+pub(crate) const NOT_AN_ADDRESS: &str = "PILOT_CERT_PROVIDER";
 
 /// Points gateways that name the old istiod at the new one; returns the labels of those that stay.
 pub(super) fn steps(
@@ -29,8 +29,12 @@ pub(super) fn steps(
             plan.steps.push(relabel(gateway, workload, source, target));
             continue;
         }
-        let Some(live) = snapshot.objects.find(&workload.id) else { continue };
-        let Some((forward, back)) = readdress(live, source, target) else { continue };
+        let Some(live) = snapshot.objects.find(&workload.id) else {
+            continue;
+        };
+        let Some((forward, back)) = readdress(live, source, target) else {
+            continue;
+        };
         let safe = workload.replicas >= 2 && workload.rollout != Rollout::AllGoFirst;
         if !safe && request.strategy == Strategy::ZeroDowntime && !request.accept_interruption {
             plan.notes.push(format!(
@@ -41,14 +45,17 @@ pub(super) fn steps(
             late.push(workload.labels.clone());
             continue;
         }
-        plan.steps.push(repoint(workload, forward, back, source, target));
+        plan.steps
+            .push(repoint(workload, forward, back, source, target));
     }
     late
 }
 
 /// The Gateway object whose controller writes the workload.
 fn managed_by<'a>(snapshot: &'a Snapshot, workload: &Workload) -> Option<&'a Object> {
-    let name = workload.labels.get("gateway.networking.k8s.io/gateway-name")?;
+    let name = workload
+        .labels
+        .get("gateway.networking.k8s.io/gateway-name")?;
     let namespace = workload.id.namespace.as_deref();
     let group = "gateway.networking.k8s.io";
     snapshot.objects.get(group, "Gateway", namespace, name)
@@ -56,7 +63,11 @@ fn managed_by<'a>(snapshot: &'a Snapshot, workload: &Workload) -> Option<&'a Obj
 
 fn relabel(gateway: &Object, workload: &Workload, source: &Source<'_>, target: &Target) -> Step {
     let mut step = Step::new(
-        &format!("gateway-{}-{}", gateway.namespace().unwrap_or_default(), gateway.name()),
+        &format!(
+            "gateway-{}-{}",
+            gateway.namespace().unwrap_or_default(),
+            gateway.name()
+        ),
         Phase::SideBySide,
         &format!("hand {} to the new control plane", gateway.id()),
         "The gateway's controller in the istiod that the label names writes its Deployment.",
@@ -121,7 +132,23 @@ fn readdress(live: &Object, source: &Source<'_>, target: &Target) -> Option<(Val
         back = vec![json!({"op": "replace", "path": env, "value": all})];
         forward.retain(|operation| operation["path"] == env.as_str());
     }
-    (!forward.is_empty()).then(|| (forward.into(), back.into()))
+    if forward.is_empty() {
+        return None;
+    }
+    // The label by which a purge finds pods goes with the same rollout.
+    let path = "/spec/template/metadata/labels";
+    if let Some(labels) = live
+        .pointer(path)
+        .filter(|labels| !labels[PURGED].is_null())
+    {
+        let mut without = labels.clone();
+        if let Some(fields) = without.as_object_mut() {
+            fields.remove(PURGED);
+        }
+        forward.push(json!({"op": "replace", "path": path, "value": without}));
+        back.push(json!({"op": "replace", "path": path, "value": labels}));
+    }
+    Some((forward.into(), back.into()))
 }
 
 fn repoint(
@@ -131,9 +158,14 @@ fn repoint(
     source: &Source<'_>,
     target: &Target,
 ) -> Step {
-    let ObjectRef { namespace, name, .. } = &workload.id;
+    let ObjectRef {
+        namespace, name, ..
+    } = &workload.id;
     let mut step = Step::new(
-        &format!("gateway-{}-{name}", namespace.as_deref().unwrap_or_default()),
+        &format!(
+            "gateway-{}-{name}",
+            namespace.as_deref().unwrap_or_default()
+        ),
         Phase::SideBySide,
         &format!("point {} at the new istiod", workload.id),
         "It is not injected: the address of istiod is written in it.",

@@ -9,8 +9,8 @@ use istio_api::ObjectRef;
 use kube_apply::Object;
 use serde_json::{Value, json};
 
-use super::data::{Action, Check, Phase, Plan, Step};
 use super::Request;
+use super::data::{Action, Check, Phase, Plan, Step};
 use crate::api::MANAGER;
 use crate::inventory::{PURGED, Snapshot, Source, is_mesh_group};
 
@@ -20,12 +20,7 @@ const CRD: &str = "CustomResourceDefinition";
 const GUARD: &str = "istio-migration-guard";
 
 /// The first steps of every migration.
-pub(super) fn steps(
-    plan: &mut Plan,
-    snapshot: &Snapshot,
-    source: &Source<'_>,
-    request: &Request,
-) {
+pub(super) fn steps(plan: &mut Plan, snapshot: &Snapshot, source: &Source<'_>, request: &Request) {
     plan.steps.push(guard(snapshot));
     plan.steps.push(disown(snapshot));
     if request.target.is_some() {
@@ -43,8 +38,12 @@ pub(super) fn last_step(plan: &mut Plan) {
     );
     let [policy, binding] = policy(GUARD, &Value::Null);
     for object in [binding, policy] {
-        step.effect.push(Action::Delete { object: id(&object) });
-        step.after.push(Check::Absent { object: id(&object) });
+        step.effect.push(Action::Delete {
+            object: id(&object),
+        });
+        step.after.push(Check::Absent {
+            object: id(&object),
+        });
     }
     step.forward_only = true;
     plan.steps.push(step);
@@ -80,7 +79,8 @@ fn guard(snapshot: &Snapshot) -> Step {
         let group = crd.name.split_once('.').map_or("", |(_, group)| group);
         group.ends_with(".istio.io")
     });
-    step.after.extend(first.map(|object| Check::Undeletable { object }));
+    step.after
+        .extend(first.map(|object| Check::Undeletable { object }));
     step
 }
 
@@ -125,9 +125,8 @@ pub(super) fn keep_policy(name: &str, label: &str) -> [Value; 2] {
             ],
         }),
     );
-    let labelled = format!(
-        "has(oldObject.metadata.labels) && '{label}' in oldObject.metadata.labels"
-    );
+    let labelled =
+        format!("has(oldObject.metadata.labels) && '{label}' in oldObject.metadata.labels");
     policy["spec"]["matchConditions"] = json!([{"name": "kept", "expression": labelled}]);
     policy["spec"]["validations"][0]["message"] =
         "this gateway was handed over and keeps its address".into();
@@ -154,7 +153,9 @@ fn disown(snapshot: &Snapshot) -> Step {
     );
     let objects = snapshot.purgeable();
     for id in &objects {
-        let Some(live) = snapshot.objects.find(id) else { continue };
+        let Some(live) = snapshot.objects.find(id) else {
+            continue;
+        };
         let label = live.label(PURGED).unwrap_or_default();
         let patch = |value: Value| json!({"metadata": {"labels": {PURGED: value}}});
         step.effect.push(Action::Patch {
@@ -182,8 +183,14 @@ fn relabel(snapshot: &Snapshot, source: &Source<'_>) -> Option<Step> {
          count. Without the label, both control planes see them, and the default validator checks them.",
     );
     let mut by_label: BTreeMap<ObjectRef, &str> = BTreeMap::new();
-    for object in snapshot.custom_objects().filter(|o| is_mesh_group(o.group())) {
-        if let Some(revision) = object.label("istio.io/rev").filter(|_| source.is_labelled(object)) {
+    for object in snapshot
+        .custom_objects()
+        .filter(|o| is_mesh_group(o.group()))
+    {
+        if let Some(revision) = object
+            .label("istio.io/rev")
+            .filter(|_| source.is_labelled(object))
+        {
             by_label.insert(object.id(), revision);
         }
     }

@@ -5,8 +5,8 @@ mod gateways;
 mod guard;
 mod moving;
 mod policies;
-mod refuse;
 mod refresh;
+mod refuse;
 mod split;
 mod switch;
 mod target;
@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 pub use data::{Action, Check, Phase, Place, Plan, Step};
+pub(crate) use gateways::NOT_AN_ADDRESS;
 pub use policies::{Class, classify};
 pub use refuse::Refusal;
 pub(crate) use split::serves;
@@ -145,7 +146,9 @@ pub fn plan(snapshot: &Snapshot, request: &Request) -> Result<Plan, Vec<Refusal>
             version: Some(target.version.clone()),
         }),
         manager: request.manager().to_owned(),
-        root: snapshot.root(&request.from).map(|root| root.fingerprint.clone()),
+        root: snapshot
+            .root(&request.from)
+            .map(|root| root.fingerprint.clone()),
         injected: injected(snapshot),
         steps: Vec::new(),
         notes: Vec::new(),
@@ -169,10 +172,21 @@ pub fn plan(snapshot: &Snapshot, request: &Request) -> Result<Plan, Vec<Refusal>
 /// What is written down before anything is changed: every custom object, and all that is changed or
 /// deleted. Secrets are not; nothing deletes any.
 fn backup(snapshot: &Snapshot, source: &Source<'_>) -> Vec<istio_api::ObjectRef> {
-    let mut wanted: Vec<_> = snapshot.custom_objects().map(kube_apply::Object::id).collect();
+    let mut wanted: Vec<_> = snapshot
+        .custom_objects()
+        .map(kube_apply::Object::id)
+        .collect();
     wanted.extend(source.remains());
-    for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
-        wanted.extend(source.webhooks(kind).into_iter().map(kube_apply::Object::id));
+    for kind in [
+        "MutatingWebhookConfiguration",
+        "ValidatingWebhookConfiguration",
+    ] {
+        wanted.extend(
+            source
+                .webhooks(kind)
+                .into_iter()
+                .map(kube_apply::Object::id),
+        );
     }
     let namespace = Some(source.plane.namespace.as_str());
     let name = source.service_name();
@@ -187,9 +201,10 @@ fn backup(snapshot: &Snapshot, source: &Source<'_>) -> Vec<istio_api::ObjectRef>
 
 /// The labels that somebody injects today.
 fn injected(snapshot: &Snapshot) -> Vec<Permutation> {
-    let list = snapshot
-        .objects
-        .list("admissionregistration.k8s.io", "MutatingWebhookConfiguration");
+    let list = snapshot.objects.list(
+        "admissionregistration.k8s.io",
+        "MutatingWebhookConfiguration",
+    );
     let found = webhooks::injectors(list, &[]).into_iter();
     found
         .filter(|(_, injectors)| !injectors.is_empty())

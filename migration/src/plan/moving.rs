@@ -29,7 +29,8 @@ pub(super) fn steps(
     plan.steps.push(trust(snapshot, request, target));
     if window {
         plan.steps.push(close(&all));
-        plan.steps.push(scale_down(source, "stop-old", Phase::Switch, snapshot));
+        plan.steps
+            .push(scale_down(source, "stop-old", Phase::Switch, snapshot));
     }
     if window {
         // Nobody is served: what is copied first holds from the first sidecar on.
@@ -54,7 +55,9 @@ pub(super) fn steps(
     }
     let first = plan.steps.len();
     let mut late = refresh::steps(plan, snapshot, source, request, target, &all);
-    late.extend(gateways::steps(plan, snapshot, source, request, target, &all));
+    late.extend(gateways::steps(
+        plan, snapshot, source, request, target, &all,
+    ));
     if window {
         back_at_the_end(plan, first);
         plan.steps.push(open(&all));
@@ -65,8 +68,10 @@ pub(super) fn steps(
     refresh::restore_labels(plan, snapshot, source, target);
     plan.steps.push(validators(source));
     plan.steps.push(bridge(source, target));
-    plan.steps.push(scale_down(source, "drain", Phase::Finish, snapshot));
-    plan.steps.extend(policies::retire_step(snapshot, source, target, &late));
+    plan.steps
+        .push(scale_down(source, "drain", Phase::Finish, snapshot));
+    plan.steps
+        .extend(policies::retire_step(snapshot, source, target, &late));
 }
 
 /// On the way back through a window, sidecars are restarted when the old istiod runs again, and not
@@ -93,7 +98,8 @@ pub(super) fn last_steps(
     target: &Target,
 ) {
     if request.strategy == Strategy::Window {
-        plan.steps.extend(policies::retire_step(snapshot, source, target, &Vec::new()));
+        plan.steps
+            .extend(policies::retire_step(snapshot, source, target, &Vec::new()));
     }
     plan.steps.push(remove(source));
     plan.steps.push(unbridge(plan, source));
@@ -104,7 +110,7 @@ pub(super) fn last_steps(
         "The old name goes out of its certificate, and root renewal is its own again.",
     );
     step.forward_only = true;
-    for object in target.dressed(&target.last, request) {
+    for object in Target::dressed(&target.last, request) {
         if !is_webhook(&object) && id(&object).kind != "CustomResourceDefinition" {
             step.effect.push(apply(object, request));
         }
@@ -119,7 +125,9 @@ pub(super) fn last_steps(
 fn notes(plan: &mut Plan, snapshot: &Snapshot, source: &Source<'_>, target: &Target) {
     let namespace = &source.plane.namespace;
     for policy in snapshot.objects.list("networking.k8s.io", "NetworkPolicy") {
-        if policy.namespace() != Some(namespace) && policy.value().to_string().contains(namespace.as_str()) {
+        if policy.namespace() != Some(namespace)
+            && policy.value().to_string().contains(namespace.as_str())
+        {
             plan.notes.push(format!(
                 "{} names namespace {namespace}: let it reach {} as well (ports 15012 and 15017)",
                 policy.id(),
@@ -131,7 +139,10 @@ fn notes(plan: &mut Plan, snapshot: &Snapshot, source: &Source<'_>, target: &Tar
     if let Some(service) = own.get("", "Service", Some(namespace), "istiod")
         && service.pointer("/spec/type") == Some(&"LoadBalancer".into())
     {
-        plan.notes.push(format!("{} is a load balancer: other clusters may use it", service.id()));
+        plan.notes.push(format!(
+            "{} is a load balancer: other clusters may use it",
+            service.id()
+        ));
     }
 }
 
@@ -158,9 +169,12 @@ fn trust(snapshot: &Snapshot, request: &Request, target: &Target) -> Step {
         });
     }
     if target.namespace != request.from {
-        let copied = CA_SECRETS
-            .iter()
-            .filter(|name| snapshot.roots.iter().any(|r| r.namespace == request.from && r.secret == **name));
+        let copied = CA_SECRETS.iter().filter(|name| {
+            snapshot
+                .roots
+                .iter()
+                .any(|r| r.namespace == request.from && r.secret == **name)
+        });
         for name in copied {
             step.effect.push(Action::CopySecret {
                 name: (*name).to_owned(),
@@ -195,7 +209,7 @@ fn definitions(snapshot: &Snapshot, request: &Request, target: &Target) -> Step 
         "add the definitions that the cluster lacks",
         "A kind that istiod knows and the cluster does not serve is not read.",
     );
-    for object in target.dressed(&target.last, request) {
+    for object in Target::dressed(&target.last, request) {
         let id = id(&object);
         if id.kind != "CustomResourceDefinition" || snapshot.objects.find(&id).is_some() {
             continue;
@@ -220,7 +234,7 @@ fn control_plane(snapshot: &Snapshot, request: &Request, target: &Target) -> Ste
             fingerprint: root.fingerprint.clone(),
         });
     }
-    for object in target.dressed(&target.transitional, request) {
+    for object in Target::dressed(&target.transitional, request) {
         let id = id(&object);
         if is_webhook(&object) || id.kind == "CustomResourceDefinition" {
             continue;
@@ -249,13 +263,14 @@ fn webhooks(snapshot: &Snapshot, request: &Request, target: &Target) -> Step {
         "Only what names the new revision is concerned, and nothing does yet.",
     );
     let bundle = snapshot.ca_bundle(&request.from);
-    for object in target.dressed(&target.transitional, request) {
+    for object in Target::dressed(&target.transitional, request) {
         let id = id(&object);
         if !is_webhook(&object) || id.name == DEFAULT_VALIDATOR || is_tag(&object) {
             continue;
         }
         let live = snapshot.objects.find(&id);
-        step.effect.push(apply(armed(object, bundle.as_deref(), live), request));
+        step.effect
+            .push(apply(armed(object, bundle.as_deref(), live), request));
         step.after.push(Check::Armed { object: id.clone() });
         if live.is_none() {
             step.undo.insert(0, Action::Delete { object: id.clone() });
@@ -308,7 +323,12 @@ fn deleted(step: &mut Step, live: &Object) {
 }
 
 fn service(source: &Source<'_>) -> ObjectRef {
-    ObjectRef::namespaced("v1", "Service", &source.plane.namespace, &source.service_name())
+    ObjectRef::namespaced(
+        "v1",
+        "Service",
+        &source.plane.namespace,
+        &source.service_name(),
+    )
 }
 
 fn bridge(source: &Source<'_>, target: &Target) -> Step {
@@ -320,7 +340,11 @@ fn bridge(source: &Source<'_>, target: &Target) -> Step {
          old name.",
     );
     let object = service(source);
-    let name = format!("{}.{}.svc.cluster.local", target.service(), target.namespace);
+    let name = format!(
+        "{}.{}.svc.cluster.local",
+        target.service(),
+        target.namespace
+    );
     step.effect.push(Action::Patch {
         object: object.clone(),
         patch: json!({"spec": {
@@ -360,7 +384,10 @@ fn scale_down(source: &Source<'_>, name: &str, phase: Phase, snapshot: &Snapshot
             object: object.clone(),
             patch: json!({"spec": {"replicas": replicas}}),
         };
-        let replicas = deployment.pointer("/spec/replicas").cloned().unwrap_or_else(|| 1.into());
+        let replicas = deployment
+            .pointer("/spec/replicas")
+            .cloned()
+            .unwrap_or_else(|| 1.into());
         if let Some(scaler) = scaler {
             deleted(&mut step, scaler);
         }

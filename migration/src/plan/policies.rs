@@ -105,9 +105,13 @@ fn first(host: &str) -> &str {
 
 fn selector(object: &Object) -> Map<String, Value> {
     let spec = &object.value()["spec"];
-    let found = ["/selector/matchLabels", "/workloadSelector/labels", "/workloadSelector/matchLabels"]
-        .into_iter()
-        .find_map(|pointer| spec.pointer(pointer)?.as_object());
+    let found = [
+        "/selector/matchLabels",
+        "/workloadSelector/labels",
+        "/workloadSelector/matchLabels",
+    ]
+    .into_iter()
+    .find_map(|pointer| spec.pointer(pointer)?.as_object());
     found.cloned().unwrap_or_default()
 }
 
@@ -129,7 +133,12 @@ struct Move {
 /// Labels of pods that stay on the old istiod until it is drained.
 pub(super) type Stragglers = Vec<BTreeMap<String, String>>;
 
-fn moves(snapshot: &Snapshot, source: &Source<'_>, target: &Target, late: &Stragglers) -> Vec<Move> {
+fn moves(
+    snapshot: &Snapshot,
+    source: &Source<'_>,
+    target: &Target,
+    late: &Stragglers,
+) -> Vec<Move> {
     let root = &source.plane.root_namespace;
     let moving = classify(snapshot, root);
     let moving = moving.into_iter().filter(|(_, class)| *class != Class::P2);
@@ -151,14 +160,25 @@ fn moves(snapshot: &Snapshot, source: &Source<'_>, target: &Target, late: &Strag
 /// take it for their own and delete it.
 fn copy(object: &Object, snapshot: &Snapshot, from: &str, to: &str) -> Value {
     let labels = object.labels().into_iter().filter(|(key, _)| {
-        !["app.kubernetes.io/", "app.juju.is/", "argocd.", "kubernetes-resource-handler", "kustomize.", "helm.", "olm.", "istio.io/rev"]
-            .iter()
-            .any(|foreign| key.starts_with(foreign))
+        ![
+            "app.kubernetes.io/",
+            "app.juju.is/",
+            "argocd.",
+            "kubernetes-resource-handler",
+            "kustomize.",
+            "helm.",
+            "olm.",
+            "istio.io/rev",
+        ]
+        .iter()
+        .any(|foreign| key.starts_with(foreign))
     });
     let mut labels: BTreeMap<&str, &str> = labels.collect();
     labels.insert(COPY_OF, from);
     let taken = |name: &str| {
-        let live = snapshot.objects.get(object.group(), object.kind(), Some(to), name);
+        let live = snapshot
+            .objects
+            .get(object.group(), object.kind(), Some(to), name);
         live.is_some_and(|live| live.label(COPY_OF).is_none())
     };
     let mut name = object.name().to_owned();
@@ -195,7 +215,12 @@ pub(super) fn steps(
     if !moves.is_empty() {
         plan.steps.push(copying(&moves, &copies));
     }
-    plan.steps.push(flip(snapshot, source, target, copies));
+    let names = moves
+        .iter()
+        .filter(|m| m.original.kind == "AuthorizationPolicy")
+        .map(|m| m.original.name.clone());
+    let names: Vec<String> = names.collect();
+    plan.steps.push(flip(root, &names, target, copies));
     let at_once = moves.iter().filter(|m| m.at_once);
     let step = retire(
         "filters",
@@ -249,8 +274,7 @@ fn copying(moves: &[Move], copies: &Check) -> Step {
     step
 }
 
-fn flip(snapshot: &Snapshot, source: &Source<'_>, target: &Target, copies: Check) -> Step {
-    let _ = (snapshot, source);
+fn flip(old: &str, policies: &[String], target: &Target, copies: Check) -> Step {
     let mut step = Step::new(
         "root",
         Phase::Switch,
@@ -260,7 +284,9 @@ fn flip(snapshot: &Snapshot, source: &Source<'_>, target: &Target, copies: Check
     step.before.push(copies);
     let object = target.mesh_config();
     let mesh = |form: &[Value]| {
-        let map = form.iter().find(|o| super::guard::id(o).same_object(&object));
+        let map = form
+            .iter()
+            .find(|o| super::guard::id(o).same_object(&object));
         map.map_or(Value::Null, |map| map["data"]["mesh"].clone())
     };
     // The mesh key alone: the map holds the networks as well.
@@ -283,6 +309,16 @@ fn flip(snapshot: &Snapshot, source: &Source<'_>, target: &Target, copies: Check
             equals: mesh(form),
         });
     }
+    // istiod reads a mounted file: what the map says is in force some seconds later.
+    let works_with = |root: &str, other: &str| Check::MeshRoot {
+        namespace: target.namespace.clone(),
+        revision: target.revision.clone(),
+        root: root.to_owned(),
+        other: other.to_owned(),
+        policies: policies.to_vec(),
+    };
+    step.after.push(works_with(&target.namespace, old));
+    step.undone.push(works_with(old, &target.namespace));
     step
 }
 

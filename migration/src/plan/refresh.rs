@@ -66,7 +66,9 @@ pub(super) fn steps(
         .map(|namespace| (namespace.name(), namespace))
         .collect();
     for (name, workloads) in by_namespace {
-        let Some(namespace) = namespaces.get(name) else { continue };
+        let Some(namespace) = namespaces.get(name) else {
+            continue;
+        };
         let asking = Asking::of(namespace);
         let labelled = asking.is_of(source);
         let mut going = Vec::new();
@@ -84,7 +86,8 @@ pub(super) fn steps(
                 None => going.push(workload),
             }
         }
-        let relabelled = (labelled && request.strategy == Strategy::ZeroDowntime).then_some(*namespace);
+        let relabelled =
+            (labelled && request.strategy == Strategy::ZeroDowntime).then_some(*namespace);
         batches(plan, source, request, target, name, relabelled, &going);
     }
     if request.strategy == Strategy::ZeroDowntime {
@@ -151,7 +154,15 @@ fn batches(
             step.undo.push(labels.back());
         }
         for workload in chunk {
-            restart(&mut step, plan, workload, labels.is_some(), source, request, target);
+            restart(
+                &mut step,
+                plan,
+                workload,
+                labels.is_some(),
+                source,
+                request,
+                target,
+            );
         }
         step.after.push(Check::OneInjector);
         plan.steps.push(step);
@@ -264,12 +275,16 @@ fn empty_namespaces(
     let mut step = Step::new(
         "relabel-namespaces",
         Phase::SideBySide,
-        &format!("have {} namespaces without sidecars injected by the new istiod", empty.len()),
+        &format!(
+            "have {} namespaces without sidecars injected by the new istiod",
+            empty.len()
+        ),
         "Their next pods get the new sidecar at once.",
     );
     for labels in empty {
         step.effect.push(labels.forward());
-        step.after.extend(labels.checks(&Value::Null, &labels.to.as_str().into()));
+        step.after
+            .extend(labels.checks(&Value::Null, &labels.to.as_str().into()));
         step.undo.push(labels.back());
         step.undone
             .extend(labels.checks(&json!(labels.injection), &json!(labels.rev)));

@@ -61,7 +61,11 @@ pub(super) fn refusals(
         found.push(if sources.is_empty() {
             let known: Vec<String> = planes.iter().map(ControlPlane::reference).collect();
             let remedy = format!("name the namespace of one of: {}", known.join(", "));
-            refusal("no-source", format!("no istiod in namespace {}", request.from), remedy)
+            refusal(
+                "no-source",
+                format!("no istiod in namespace {}", request.from),
+                remedy,
+            )
         } else {
             refusal(
                 "several-sources",
@@ -86,7 +90,11 @@ pub(super) fn refusals(
 
 fn rights(snapshot: &Snapshot, found: &mut Vec<Refusal>) {
     let denied = snapshot.may_not.iter().map(|access| {
-        let group = if access.group.is_empty() { String::new() } else { format!(".{}", access.group) };
+        let group = if access.group.is_empty() {
+            String::new()
+        } else {
+            format!(".{}", access.group)
+        };
         format!("{} {}{group}", access.verb, access.resource)
     });
     let missing: Vec<String> = snapshot.unreadable().into_iter().chain(denied).collect();
@@ -125,11 +133,13 @@ fn owner(plane: &ControlPlane, request: &Request, found: &mut Vec<Refusal>) {
 }
 
 fn trust(snapshot: &Snapshot, source: &Source<'_>, request: &Request, found: &mut Vec<Refusal>) {
-    let external = ["EXTERNAL_CA", "PILOT_CERT_PROVIDER"].into_iter().find_map(|name| {
-        let value = source.env(name)?;
-        let own = value.is_empty() || (name == "PILOT_CERT_PROVIDER" && value == "istiod");
-        (!own).then(|| format!("{name}={value}"))
-    });
+    let external = ["EXTERNAL_CA", "PILOT_CERT_PROVIDER"]
+        .into_iter()
+        .find_map(|name| {
+            let value = source.env(name)?;
+            let own = value.is_empty() || (name == "PILOT_CERT_PROVIDER" && value == "istiod");
+            (!own).then(|| format!("{name}={value}"))
+        });
     let Some(root) = snapshot.root(&request.from) else {
         let why = external.map_or_else(
             || format!("namespace {} holds no CA of istiod", request.from),
@@ -166,7 +176,10 @@ fn trust(snapshot: &Snapshot, source: &Source<'_>, request: &Request, found: &mu
         found.push(refusal(
             "another-root",
             format!("namespace {} holds another CA already", other.namespace),
-            format!("delete Secret {}/{} if nobody uses it", other.namespace, other.secret),
+            format!(
+                "delete Secret {}/{} if nobody uses it",
+                other.namespace, other.secret
+            ),
         ));
     }
 }
@@ -183,8 +196,12 @@ fn versions(
     request: &Request,
     found: &mut Vec<Refusal>,
 ) {
-    let Some(target) = &request.target else { return };
-    let Some(to) = minor(&target.version) else { return };
+    let Some(target) = &request.target else {
+        return;
+    };
+    let Some(to) = minor(&target.version) else {
+        return;
+    };
     let newer: Vec<String> = snapshot
         .pods
         .iter()
@@ -196,7 +213,11 @@ fn versions(
     if !newer.is_empty() {
         found.push(refusal(
             "newer-data-plane",
-            format!("proxies are newer than {}: {}", target.version, newer.join(", ")),
+            format!(
+                "proxies are newer than {}: {}",
+                target.version,
+                newer.join(", ")
+            ),
             "a control plane does not serve newer proxies: choose a release that is not older",
         ));
     }
@@ -215,7 +236,9 @@ fn versions(
 }
 
 fn place(plane: &ControlPlane, request: &Request, found: &mut Vec<Refusal>) {
-    let Some(target) = &request.target else { return };
+    let Some(target) = &request.target else {
+        return;
+    };
     if request.strategy == Strategy::ZeroDowntime && plane.revision.label() == target.revision {
         found.push(refusal(
             "same-revision",
@@ -235,7 +258,10 @@ fn place(plane: &ControlPlane, request: &Request, found: &mut Vec<Refusal>) {
 fn injectors(snapshot: &Snapshot, found: &mut Vec<Refusal>) {
     let list = snapshot
         .objects
-        .list("admissionregistration.k8s.io", "MutatingWebhookConfiguration")
+        .list(
+            "admissionregistration.k8s.io",
+            "MutatingWebhookConfiguration",
+        )
         .filter(|configuration| webhooks::is_injector(configuration));
     let injecting: Vec<&Object> = list.collect();
     let several = webhooks::injectors(injecting, &[]);

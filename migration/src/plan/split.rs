@@ -45,14 +45,20 @@ impl<'a> Pilot<'a> {
             .collect()
         };
         let gateways = scoped("Gateway", "gateway");
-        let selector = gateways.first().and_then(|g| g.pointer("/spec/selector")?.as_object());
+        let selector = gateways
+            .first()
+            .and_then(|g| g.pointer("/spec/selector")?.as_object());
         let selector = selector.into_iter().flatten();
         let filters = snapshot.objects.list(NETWORKING, "EnvoyFilter");
         Self {
             routes: scoped("VirtualService", "ingress"),
             guards: filters
                 .filter(|f| f.namespace() == Some(namespace) && f.label(BRIDGE).is_none())
-                .filter(|f| f.value()["spec"].to_string().contains("envoy.filters.http.ext_authz"))
+                .filter(|f| {
+                    f.value()["spec"]
+                        .to_string()
+                        .contains("envoy.filters.http.ext_authz")
+                })
                 .collect(),
             gateways,
             selector: selector
@@ -80,7 +86,8 @@ pub(super) fn steps(
     plan.steps.extend(authorization(&pilot, namespace, split));
     for route in &pilot.routes {
         plan.steps.push(hand_over(route, &pilot, namespace, split));
-        plan.steps.push(lift(&format!("lift-{}", route.name()), &[*route]));
+        plan.steps
+            .push(lift(&format!("lift-{}", route.name()), &[*route]));
     }
     if !pilot.guards.is_empty() {
         plan.steps.push(lift("lift-authorization", &pilot.guards));
@@ -103,13 +110,22 @@ fn adopt(source: &Source<'_>, request: &Request) -> Option<Step> {
         "Nothing of it changes but whose it is: the new application finds what it would have made.",
     );
     let mut objects = source.remains();
-    for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
+    for kind in [
+        "MutatingWebhookConfiguration",
+        "ValidatingWebhookConfiguration",
+    ] {
         objects.extend(source.webhooks(kind).into_iter().map(Object::id));
     }
     let namespace = &source.plane.namespace;
-    objects.push(ObjectRef::namespaced("v1", "Service", namespace, &source.service_name()));
+    objects.push(ObjectRef::namespaced(
+        "v1",
+        "Service",
+        namespace,
+        &source.service_name(),
+    ));
     for object in objects.into_iter().filter(|o| o.kind != "Lease") {
-        let none: BTreeMap<&String, Value> = owner.labels.keys().map(|k| (k, Value::Null)).collect();
+        let none: BTreeMap<&String, Value> =
+            owner.labels.keys().map(|k| (k, Value::Null)).collect();
         let patch = |labels: Value| Action::Patch {
             object: object.clone(),
             patch: json!({"metadata": {"labels": labels}}),
@@ -141,7 +157,12 @@ fn bridge(plan: &str, pilot: &Pilot<'_>, namespace: &str) -> Step {
         "The old charm deletes a route, and the authorization filter, the instant a relation breaks.",
     );
     // Protection first, then what it protects.
-    for original in pilot.guards.iter().chain(&pilot.gateways).chain(&pilot.routes) {
+    for original in pilot
+        .guards
+        .iter()
+        .chain(&pilot.gateways)
+        .chain(&pilot.routes)
+    {
         let mut spec = original.value()["spec"].clone();
         // The copy of a route hangs on the copy of the gateway as well: the old charm deletes its
         // gateway when authorization fails.
@@ -166,9 +187,12 @@ fn bridge(plan: &str, pilot: &Pilot<'_>, namespace: &str) -> Step {
             object: copy,
             manager: MANAGER.to_owned(),
         });
-        step.undo.insert(0, Action::Delete {
-            object: object.clone(),
-        });
+        step.undo.insert(
+            0,
+            Action::Delete {
+                object: object.clone(),
+            },
+        );
         step.undone.push(Check::Absent {
             object: object.clone(),
         });
@@ -186,7 +210,9 @@ fn bridge(plan: &str, pilot: &Pilot<'_>, namespace: &str) -> Step {
 }
 
 fn deploy(split: &Split) -> Step {
-    let Split { daemon, integrator, .. } = split;
+    let Split {
+        daemon, integrator, ..
+    } = split;
     let mut step = Step::new(
         "deploy-integrator",
         Phase::HandOver,
@@ -212,8 +238,14 @@ fn authorization(pilot: &Pilot<'_>, namespace: &str, split: &Split) -> Option<St
          denies.",
     );
     step.commands = vec![
-        format!("juju remove-relation {}:ingress-auth AUTH:ingress-auth", split.pilot),
-        format!("juju integrate {}:ingress-auth AUTH:ingress-auth", split.integrator),
+        format!(
+            "juju remove-relation {}:ingress-auth AUTH:ingress-auth",
+            split.pilot
+        ),
+        format!(
+            "juju integrate {}:ingress-auth AUTH:ingress-auth",
+            split.integrator
+        ),
     ];
     let mut not: Vec<ObjectRef> = pilot.guards.iter().map(|g| g.id()).collect();
     not.extend(pilot.guards.iter().map(|g| copy_id(g)));
@@ -239,8 +271,14 @@ fn hand_over(route: &Object, pilot: &Pilot<'_>, namespace: &str, split: &Split) 
         .find(|application| name.starts_with(application.as_str()))
         .map_or(name, String::as_str);
     step.commands = vec![
-        format!("juju remove-relation {}:ingress {application}:ingress", split.pilot),
-        format!("juju integrate {}:ingress {application}:ingress", split.integrator),
+        format!(
+            "juju remove-relation {}:ingress {application}:ingress",
+            split.pilot
+        ),
+        format!(
+            "juju integrate {}:ingress {application}:ingress",
+            split.integrator
+        ),
     ];
     let mut not: Vec<ObjectRef> = pilot.routes.iter().map(|r| r.id()).collect();
     not.extend(pilot.routes.iter().map(|r| copy_id(r)));
@@ -259,7 +297,9 @@ pub(crate) fn serves(route: &Object) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let rules = route.pointer("/spec/http").and_then(Value::as_array);
     for rule in rules.into_iter().flatten() {
-        let host = rule.pointer("/route/0/destination/host").and_then(Value::as_str);
+        let host = rule
+            .pointer("/route/0/destination/host")
+            .and_then(Value::as_str);
         for condition in rule["match"].as_array().into_iter().flatten() {
             let uri = &condition["uri"];
             let path = uri["prefix"].as_str().or_else(|| uri["exact"].as_str());
@@ -299,8 +339,16 @@ fn gateway_objects(snapshot: &Snapshot, namespace: &str) -> Vec<ObjectRef> {
         ("v1", "ServiceAccount", format!("{base}-service-account")),
         ("v1", "Service", base.to_owned()),
         ("apps/v1", "Deployment", base.to_owned()),
-        ("rbac.authorization.k8s.io/v1", "Role", format!("{base}-sds")),
-        ("rbac.authorization.k8s.io/v1", "RoleBinding", format!("{base}-sds")),
+        (
+            "rbac.authorization.k8s.io/v1",
+            "Role",
+            format!("{base}-sds"),
+        ),
+        (
+            "rbac.authorization.k8s.io/v1",
+            "RoleBinding",
+            format!("{base}-sds"),
+        ),
     ];
     objects
         .iter()
@@ -341,8 +389,15 @@ fn keep(plan: &mut Plan, namespace: &str, request: &Request, split: &Split, obje
          Service the address.",
     );
     for object in keep_policy(KEEPER, KEEP) {
-        step.undo.insert(0, Action::Delete { object: id(&object) });
-        step.undone.push(Check::Absent { object: id(&object) });
+        step.undo.insert(
+            0,
+            Action::Delete {
+                object: id(&object),
+            },
+        );
+        step.undone.push(Check::Absent {
+            object: id(&object),
+        });
         step.effect.push(Action::Apply {
             object,
             manager: MANAGER.to_owned(),
@@ -363,8 +418,12 @@ fn keep(plan: &mut Plan, namespace: &str, request: &Request, split: &Split, obje
         &split.gateway,
     );
     step.commands = vec![
-        format!("juju remove-application {} --force --no-wait --no-prompt", split.gateway),
-        "# its remove hook fails, because nothing lets it delete the gateway: that is meant".to_owned(),
+        format!(
+            "juju remove-application {} --force --no-wait --no-prompt",
+            split.gateway
+        ),
+        "# its remove hook fails, because nothing lets it delete the gateway: that is meant"
+            .to_owned(),
     ];
     plan.steps.push(step);
     let mut step = Step::new(
@@ -388,21 +447,20 @@ fn keep(plan: &mut Plan, namespace: &str, request: &Request, split: &Split, obje
     }
     let [policy, binding] = keep_policy(KEEPER, KEEP);
     for object in [binding, policy] {
-        step.effect.push(Action::Delete { object: id(&object) });
+        step.effect.push(Action::Delete {
+            object: id(&object),
+        });
     }
     plan.steps.push(step);
 }
 
 /// A second gateway: every policy that names the first one's identity names both.
-fn beside(
-    plan: &mut Plan,
-    snapshot: &Snapshot,
-    namespace: &str,
-    request: &Request,
-    split: &Split,
-) {
+fn beside(plan: &mut Plan, snapshot: &Snapshot, namespace: &str, request: &Request, split: &Split) {
     let old = format!("/ns/{namespace}/sa/istio-ingressgateway-workload-service-account");
-    let home = request.target.as_ref().map_or(namespace, |target| target.namespace.as_str());
+    let home = request
+        .target
+        .as_ref()
+        .map_or(namespace, |target| target.namespace.as_str());
     let new = format!("/ns/{home}/sa/istio-ingressgateway");
     let mut step = Step::new(
         "principals",
@@ -410,7 +468,10 @@ fn beside(
         "let policies that name the old gateway's identity name the new one's as well",
         "They would deny everything that comes through the new gateway.",
     );
-    for policy in snapshot.objects.list("security.istio.io", "AuthorizationPolicy") {
+    for policy in snapshot
+        .objects
+        .list("security.istio.io", "AuthorizationPolicy")
+    {
         let mut spec = policy.value()["spec"].clone();
         if !extend_principals(&mut spec, &old, &new) {
             continue;
@@ -434,7 +495,8 @@ fn beside(
             "juju config {} gateways='[{{name: istio-ingressgateway, namespace: {home}}}]'",
             split.daemon
         ),
-        "# point DNS at the new Service's address; wait until the old gateway serves nobody".to_owned(),
+        "# point DNS at the new Service's address; wait until the old gateway serves nobody"
+            .to_owned(),
         format!("juju remove-application {}", split.gateway),
     ];
     plan.steps.push(step);
@@ -459,14 +521,18 @@ fn extend_principals(value: &mut Value, old: &str, new: &str) -> bool {
             list.extend(more);
             found || any
         }),
-        Value::Array(items) => items
-            .iter_mut()
-            .fold(false, |any, item| extend_principals(item, old, new) || any),
+        Value::Array(items) => {
+            let mut any = false;
+            for item in items {
+                any |= extend_principals(item, old, new);
+            }
+            any
+        }
         _ => false,
     }
 }
 
-/// A step that waits until a charm's own StatefulSet is gone.
+/// A step that waits until the `StatefulSet` of a charm's own pods is gone.
 fn gone(name: &str, title: &str, namespace: &str, application: &str) -> Step {
     let mut step = Step::new(
         name,
@@ -491,7 +557,10 @@ fn remove(namespace: &str, split: &Split) -> Step {
      nothing else carries the label that a purge looks for."
         .clone_into(&mut step.why);
     step.forward_only = true;
-    step.commands = vec![format!("juju remove-application {} --no-prompt", split.pilot)];
+    step.commands = vec![format!(
+        "juju remove-application {} --no-prompt",
+        split.pilot
+    )];
     step
 }
 
@@ -506,16 +575,28 @@ fn sweep(snapshot: &Snapshot, pilot: &Pilot<'_>) -> Step {
     step.forward_only = true;
     let own: Vec<ObjectRef> = pilot.routes.iter().map(|route| route.id()).collect();
     let used = |gateway: &Object| {
-        let name = format!("{}/{}", gateway.namespace().unwrap_or_default(), gateway.name());
+        let name = format!(
+            "{}/{}",
+            gateway.namespace().unwrap_or_default(),
+            gateway.name()
+        );
         let routes = snapshot.objects.list(NETWORKING, "VirtualService");
         routes
             .filter(|route| !own.contains(&route.id()))
-            .any(|route| route.value()["spec"]["gateways"].to_string().contains(&name))
+            .any(|route| {
+                route.value()["spec"]["gateways"]
+                    .to_string()
+                    .contains(&name)
+            })
     };
     let gateways = pilot.gateways.iter().filter(|gateway| !used(gateway));
     for object in pilot.routes.iter().chain(gateways).chain(&pilot.guards) {
-        step.effect.push(Action::Delete { object: object.id() });
-        step.after.push(Check::Absent { object: object.id() });
+        step.effect.push(Action::Delete {
+            object: object.id(),
+        });
+        step.after.push(Check::Absent {
+            object: object.id(),
+        });
     }
     step
 }

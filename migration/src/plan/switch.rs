@@ -6,10 +6,10 @@
 use kube_apply::Object;
 use serde_json::{Value, json};
 
+use super::Request;
 use super::data::{Action, Check, Phase, Plan, Step};
 use super::guard::id;
 use super::target::{Target, armed, is_webhook};
-use super::Request;
 use crate::inventory::{Snapshot, Source};
 use crate::webhooks;
 
@@ -24,7 +24,11 @@ pub(super) fn steps(
     target: &Target,
 ) {
     let injectors = source.webhooks("MutatingWebhookConfiguration");
-    let active: Vec<&Object> = injectors.iter().copied().filter(|o| webhooks::is_active(o)).collect();
+    let active: Vec<&Object> = injectors
+        .iter()
+        .copied()
+        .filter(|o| webhooks::is_active(o))
+        .collect();
     plan.steps.push(repoint(
         "injectors",
         "point the old injectors at the new istiod",
@@ -121,9 +125,13 @@ fn pointed(live: &Object, source: &Source<'_>, target: &Target) -> Value {
 /// An object as it is created again.
 fn fresh(mut value: Value) -> Value {
     if let Some(metadata) = value["metadata"].as_object_mut() {
-        for owned_by_server in
-            ["uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"]
-        {
+        for owned_by_server in [
+            "uid",
+            "resourceVersion",
+            "generation",
+            "creationTimestamp",
+            "managedFields",
+        ] {
             metadata.remove(owned_by_server);
         }
     }
@@ -131,12 +139,7 @@ fn fresh(mut value: Value) -> Value {
 }
 
 /// The configurations and Services of the tags, which only the last form has.
-fn tags(
-    snapshot: &Snapshot,
-    source: &Source<'_>,
-    request: &Request,
-    target: &Target,
-) -> Step {
+fn tags(snapshot: &Snapshot, source: &Source<'_>, request: &Request, target: &Target) -> Step {
     let mut step = Step::new(
         "tags",
         Phase::Switch,
@@ -145,14 +148,18 @@ fn tags(
     );
     let known: Vec<_> = target.transitional.iter().map(id).collect();
     let bundle = snapshot.ca_bundle(&request.from);
-    for object in target.dressed(&target.last, request) {
+    for object in Target::dressed(&target.last, request) {
         let id = id(&object);
         let new = !known.iter().any(|known| known.same_object(&id));
         if !new || id.name == DEFAULT_VALIDATOR {
             continue;
         }
         let webhook = is_webhook(&object);
-        let object = if webhook { armed(object, bundle.as_deref(), None) } else { object };
+        let object = if webhook {
+            armed(object, bundle.as_deref(), None)
+        } else {
+            object
+        };
         step.effect.push(Action::Apply {
             object,
             manager: request.manager().to_owned(),
@@ -161,7 +168,11 @@ fn tags(
             step.after.push(Check::Armed { object: id.clone() });
         }
         if let Some(live) = snapshot.objects.find(&id) {
-            let before = if webhook { pointed(live, source, target) } else { live.value().clone() };
+            let before = if webhook {
+                pointed(live, source, target)
+            } else {
+                live.value().clone()
+            };
             step.undo.push(Action::Apply {
                 object: fresh(before),
                 manager: crate::api::MANAGER.to_owned(),

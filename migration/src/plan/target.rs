@@ -23,7 +23,7 @@ const FOREIGN: [&str; 4] = [
 ];
 
 /// A control plane to be.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
     /// Namespace of istiod.
     pub namespace: String,
@@ -64,7 +64,10 @@ impl Target {
             if source.root_namespace == source.namespace {
                 fields.remove("rootNamespace");
             }
-            if let Some(proxy) = fields.get_mut("defaultConfig").and_then(Value::as_object_mut) {
+            if let Some(proxy) = fields
+                .get_mut("defaultConfig")
+                .and_then(Value::as_object_mut)
+            {
                 proxy.remove("discoveryAddress");
             }
         }
@@ -127,7 +130,7 @@ impl Target {
     }
 
     /// The objects of one form, with the owner's labels and without those of istioctl.
-    pub(super) fn dressed(&self, form: &[Value], request: &Request) -> Vec<Value> {
+    pub(super) fn dressed(form: &[Value], request: &Request) -> Vec<Value> {
         let labels = request.owner.as_ref().map(|owner| &owner.labels);
         let mut objects: Vec<Value> = form
             .iter()
@@ -135,11 +138,22 @@ impl Target {
             .cloned()
             .collect();
         for object in &mut objects {
+            // Pods are found by a purge as well.
+            if let Some(pods) = object
+                .pointer_mut("/spec/template/metadata/labels")
+                .and_then(Value::as_object_mut)
+            {
+                for label in FOREIGN {
+                    pods.remove(label);
+                }
+            }
             if !object["metadata"]["labels"].is_object() {
                 object["metadata"]["labels"] = json!({});
             }
             if let Some(known) = object["metadata"]["labels"].as_object_mut() {
-                FOREIGN.iter().for_each(|label| drop(known.remove(*label)));
+                for label in FOREIGN {
+                    known.remove(label);
+                }
                 for (key, value) in labels.into_iter().flatten() {
                     known.insert(key.clone(), value.as_str().into());
                 }

@@ -29,7 +29,11 @@ pub fn html(plan: &Plan, journal: Option<&Journal>) -> String {
     );
     out.push_str(&diagram(plan));
     if let Some(root) = &plan.root {
-        let _ = write!(out, "<p>Root of trust: sha256 <code>{}</code></p>", escape(root));
+        let _ = write!(
+            out,
+            "<p>Root of trust: sha256 <code>{}</code></p>",
+            escape(root)
+        );
     }
     if let Some(step) = plan.point_of_no_return() {
         let _ = write!(
@@ -86,7 +90,11 @@ fn write_step(out: &mut String, number: usize, step: &Step, state: State) {
         let _ = write!(out, "<li>{}</li>", escape(&phrase(action)));
     }
     for command in &step.commands {
-        let _ = write!(out, "<li class=\"hand\"><code>{}</code></li>", escape(command));
+        let _ = write!(
+            out,
+            "<li class=\"hand\"><code>{}</code></li>",
+            escape(command)
+        );
     }
     let _ = write!(out, "</ul>");
     if step.forward_only {
@@ -114,12 +122,22 @@ fn diagram(plan: &Plan) -> String {
     let moves = plan.to.is_some();
     let pictures = [
         ("Before", vec![old.as_str()]),
-        ("During", if moves { vec![old.as_str(), new.as_str()] } else { vec![old.as_str()] }),
+        (
+            "During",
+            if moves {
+                vec![old.as_str(), new.as_str()]
+            } else {
+                vec![old.as_str()]
+            },
+        ),
         ("After", vec![new.as_str()]),
     ];
     for (index, (title, planes)) in pictures.iter().enumerate() {
         let left = index * 300 + 10;
-        let _ = write!(out, "<text x=\"{left}\" y=\"20\" font-weight=\"bold\">{title}</text>");
+        let _ = write!(
+            out,
+            "<text x=\"{left}\" y=\"20\" font-weight=\"bold\">{title}</text>"
+        );
         let below = 150;
         for (number, name) in planes.iter().enumerate() {
             let x = left + number * 140;

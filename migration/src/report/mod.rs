@@ -15,7 +15,11 @@ fn phrase(action: &Action) -> String {
             let text = |pointer: &str| crate::inventory::text(object, pointer);
             let namespace = text("/metadata/namespace");
             let slash = if namespace.is_empty() { "" } else { "/" };
-            format!("apply {} {namespace}{slash}{}", text("/kind"), text("/metadata/name"))
+            format!(
+                "apply {} {namespace}{slash}{}",
+                text("/kind"),
+                text("/metadata/name")
+            )
         }
         Action::Delete { object } => format!("delete {object}"),
         Action::Patch { object, patch } => format!("patch {object}: {}", fields(patch)),
@@ -69,8 +73,14 @@ fn phase_title(phase: Phase) -> &'static str {
 fn headline(plan: &Plan) -> String {
     let place = |place: &crate::plan::Place| {
         let version = place.version.as_deref().unwrap_or("unknown version");
-        format!("{} (revision {}, {version})", place.namespace, place.revision)
+        format!(
+            "{} (revision {}, {version})",
+            place.namespace, place.revision
+        )
     };
-    let to = plan.to.as_ref().map_or_else(|| "two charms, in place".to_owned(), place);
+    let to = plan
+        .to
+        .as_ref()
+        .map_or_else(|| "two charms, in place".to_owned(), place);
     format!("{} -> {to}", place(&plan.from))
 }

@@ -13,7 +13,12 @@ const SHOWN: usize = 8;
 pub fn text(plan: &Plan, journal: Option<&Journal>) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "Migration {}: {}", plan.id, headline(plan));
-    let _ = writeln!(out, "Strategy: {:?}; {} steps", plan.strategy, plan.steps.len());
+    let _ = writeln!(
+        out,
+        "Strategy: {:?}; {} steps",
+        plan.strategy,
+        plan.steps.len()
+    );
     if let Some(root) = &plan.root {
         let _ = writeln!(out, "Root of trust: sha256 {root}");
     }
@@ -38,8 +43,18 @@ pub fn text(plan: &Plan, journal: Option<&Journal>) -> String {
             Some(State::Running) => "[~] ",
             Some(State::Done) => "[x] ",
         };
-        let back = if step.forward_only { "  (no way back)" } else { "" };
-        let _ = writeln!(out, "{:>3}. {state}{}: {}{back}", number + 1, step.id, step.title);
+        let back = if step.forward_only {
+            "  (no way back)"
+        } else {
+            ""
+        };
+        let _ = writeln!(
+            out,
+            "{:>3}. {state}{}: {}{back}",
+            number + 1,
+            step.id,
+            step.title
+        );
         for action in step.effect.iter().take(SHOWN) {
             let _ = writeln!(out, "       {}", phrase(action));
         }

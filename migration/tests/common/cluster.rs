@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::{NEW, play};
 
 /// Namespace of the old control plane.
-pub const OLD: &str = "kubeflow-lab";
-pub const VERSION: &str = "1.31.0";
-pub const REVISION: &str = "m1";
+pub(crate) const OLD: &str = "kubeflow-lab";
+pub(crate) const VERSION: &str = "1.31.0";
+pub(crate) const REVISION: &str = "m1";
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 
 fn operated(component: &str) -> Value {
@@ -21,7 +21,7 @@ fn operated(component: &str) -> Value {
 }
 
 /// A self-signed root of which only the days are read.
-pub fn root(not_before: &str, not_after: &str, serial: u8) -> String {
+pub(crate) fn root(not_before: &str, not_after: &str, serial: u8) -> String {
     let element = |tag: u8, content: &[u8]| {
         let mut out = vec![tag, 0x82];
         out.extend(u16::try_from(content.len()).expect("short").to_be_bytes());
@@ -42,12 +42,12 @@ pub fn root(not_before: &str, not_after: &str, serial: u8) -> String {
     format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n")
 }
 
-pub fn base64(bytes: &[u8]) -> String {
+pub(crate) fn base64(bytes: &[u8]) -> String {
     let value = serde_json::to_value(k8s_openapi::ByteString(bytes.to_vec())).expect("bytes");
     value.as_str().expect("text").to_owned()
 }
 
-pub fn seed_root(fake: &FakeApi, pem: &str) {
+pub(crate) fn seed_root(fake: &FakeApi, pem: &str) {
     fake.seed(json!({
         "apiVersion": "v1", "kind": "Secret", "type": "istio.io/ca-root",
         "metadata": {"name": "istio-ca-secret", "namespace": OLD},
@@ -60,11 +60,19 @@ pub fn seed_root(fake: &FakeApi, pem: &str) {
 }
 
 /// What must be seen nowhere.
-pub const SECRET: &str = "hush-this-is-the-key-of-the-mesh";
+pub(crate) const SECRET: &str = "hush-this-is-the-key-of-the-mesh";
 
 fn istiod(namespace: &str, revision: &str, labels: Value) -> [Value; 4] {
-    let name = if revision == "default" { "istiod".to_owned() } else { format!("istiod-{revision}") };
-    let map = if revision == "default" { "istio".to_owned() } else { format!("istio-{revision}") };
+    let name = if revision == "default" {
+        "istiod".to_owned()
+    } else {
+        format!("istiod-{revision}")
+    };
+    let map = if revision == "default" {
+        "istio".to_owned()
+    } else {
+        format!("istio-{revision}")
+    };
     let mut labels = labels;
     labels["app"] = "istiod".into();
     labels["istio.io/rev"] = revision.into();
@@ -89,7 +97,7 @@ fn istiod(namespace: &str, revision: &str, labels: Value) -> [Value; 4] {
                 "replicas": 1,
                 "selector": {"matchLabels": {"app": "istiod", "istio.io/rev": revision}},
                 "template": {
-                    "metadata": {"labels": {"app": "istiod", "istio.io/rev": revision}},
+                    "metadata": {"labels": {"app": "istiod", "istio.io/rev": revision, "sidecar.istio.io/inject": "false"}},
                     "spec": {"containers": [{
                         "name": "discovery", "image": format!("hub/pilot:{VERSION}"),
                         "env": [{"name": "PILOT_CERT_PROVIDER", "value": "istiod"}],
@@ -100,6 +108,7 @@ fn istiod(namespace: &str, revision: &str, labels: Value) -> [Value; 4] {
     ]
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "reads as what is built")]
 fn entry(name: &str, service: &str, namespace: &str, namespaces: Value, pods: Value) -> Value {
     json!({
         "name": format!("{name}.sidecar-injector.istio.io"), "failurePolicy": "Fail",
@@ -111,7 +120,11 @@ fn entry(name: &str, service: &str, namespace: &str, namespaces: Value, pods: Va
 }
 
 fn injector(name: &str, tag: &str, revision: &str, namespace: &str, parked: bool) -> Value {
-    let service = if revision == "default" { "istiod".to_owned() } else { format!("istiod-{revision}") };
+    let service = if revision == "default" {
+        "istiod".to_owned()
+    } else {
+        format!("istiod-{revision}")
+    };
     let (has, none) = ("Exists", "DoesNotExist");
     let is = |key: &str, operator: &str| json!({"key": key, "operator": operator});
     let of = |key: &str, operator: &str, value: &str| json!({"key": key, "operator": operator, "values": [value]});
@@ -119,16 +132,33 @@ fn injector(name: &str, tag: &str, revision: &str, namespace: &str, parked: bool
     let (injection, rev, inject) = ("istio-injection", "istio.io/rev", "sidecar.istio.io/inject");
     let entry = |name, namespaces, pods| entry(name, &service, namespace, namespaces, pods);
     let mut webhooks = vec![
-        entry("rev.namespace", json!([of(rev, "In", tag), is(injection, none)]), json!([of(inject, "NotIn", "false")])),
-        entry("rev.object", json!([is(rev, none), is(injection, none)]), json!([of(inject, "NotIn", "false"), of(rev, "In", tag)])),
+        entry(
+            "rev.namespace",
+            json!([of(rev, "In", tag), is(injection, none)]),
+            json!([of(inject, "NotIn", "false")]),
+        ),
+        entry(
+            "rev.object",
+            json!([is(rev, none), is(injection, none)]),
+            json!([of(inject, "NotIn", "false"), of(rev, "In", tag)]),
+        ),
     ];
     if tag == "default" {
-        webhooks.push(entry("namespace", json!([of(injection, "In", "enabled")]), json!([of(inject, "NotIn", "false")])));
-        webhooks.push(entry("object", json!([is(injection, none), is(rev, none)]), json!([of(inject, "In", "true"), is(rev, none)])));
+        webhooks.push(entry(
+            "namespace",
+            json!([of(injection, "In", "enabled")]),
+            json!([of(inject, "NotIn", "false")]),
+        ));
+        webhooks.push(entry(
+            "object",
+            json!([is(injection, none), is(rev, none)]),
+            json!([of(inject, "In", "true"), is(rev, none)]),
+        ));
     }
     if parked {
         for webhook in &mut webhooks {
-            webhook["namespaceSelector"] = json!({"matchLabels": {"istio.io/deactivated": "never-match"}});
+            webhook["namespaceSelector"] =
+                json!({"matchLabels": {"istio.io/deactivated": "never-match"}});
         }
     }
     let mut labels = json!({"istio.io/rev": revision, "app": "sidecar-injector"});
@@ -142,7 +172,11 @@ fn injector(name: &str, tag: &str, revision: &str, namespace: &str, parked: bool
 }
 
 fn validator(name: &str, revision: &str, namespace: &str, policy: &str) -> Value {
-    let service = if revision == "default" { "istiod".to_owned() } else { format!("istiod-{revision}") };
+    let service = if revision == "default" {
+        "istiod".to_owned()
+    } else {
+        format!("istiod-{revision}")
+    };
     json!({
         "apiVersion": ADMISSION, "kind": "ValidatingWebhookConfiguration",
         "metadata": {"name": name, "labels": {"istio.io/rev": revision, "app": "istiod"}},
@@ -154,14 +188,28 @@ fn validator(name: &str, revision: &str, namespace: &str, policy: &str) -> Value
     })
 }
 
-fn custom(group: &str, kind: &str, namespace: &str, name: &str, labels: Value, spec: Value) -> Value {
+#[expect(clippy::needless_pass_by_value, reason = "reads as what is built")]
+fn custom(
+    group: &str,
+    kind: &str,
+    namespace: &str,
+    name: &str,
+    labels: Value,
+    spec: Value,
+) -> Value {
     json!({
         "apiVersion": group, "kind": kind,
         "metadata": {"name": name, "namespace": namespace, "labels": labels}, "spec": spec,
     })
 }
 
-pub fn workload(kind: &str, namespace: &str, name: &str, replicas: u64, labels: Value) -> Value {
+pub(crate) fn workload(
+    kind: &str,
+    namespace: &str,
+    name: &str,
+    replicas: u64,
+    labels: Value,
+) -> Value {
     let mut pod_labels = labels;
     pod_labels["app"] = name.into();
     json!({
@@ -181,7 +229,10 @@ fn gateway() -> Vec<Value> {
     let mut labels = operated("IngressGateways");
     labels["app"] = "istio-ingressgateway".into();
     labels["istio"] = "ingressgateway".into();
-    labels.as_object_mut().expect("labels").remove("operator.istio.io/managed");
+    labels
+        .as_object_mut()
+        .expect("labels")
+        .remove("operator.istio.io/managed");
     let metadata = |name: &str| json!({"name": name, "namespace": OLD, "labels": labels});
     vec![
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(&format!("{base}-service-account"))}),
@@ -219,11 +270,25 @@ fn routes() -> Vec<Value> {
         "configPatches": [{"patch": {"value": {"name": "envoy.filters.http.ext_authz"}}}],
     });
     let mut objects = vec![
-        custom(networking, "Gateway", OLD, "lab-gateway", scope("gateway"), json!({
-            "selector": {"istio": "ingressgateway"},
-            "servers": [{"hosts": ["*"], "port": {"name": "http", "number": 8080, "protocol": "HTTP"}}],
-        })),
-        custom("networking.istio.io/v1alpha3", "EnvoyFilter", OLD, "istio-pilot-authn-filter", json!({}), filter),
+        custom(
+            networking,
+            "Gateway",
+            OLD,
+            "lab-gateway",
+            scope("gateway"),
+            json!({
+                "selector": {"istio": "ingressgateway"},
+                "servers": [{"hosts": ["*"], "port": {"name": "http", "number": 8080, "protocol": "HTTP"}}],
+            }),
+        ),
+        custom(
+            "networking.istio.io/v1alpha3",
+            "EnvoyFilter",
+            OLD,
+            "istio-pilot-authn-filter",
+            json!({}),
+            filter,
+        ),
     ];
     for name in ["notebooks", "pipelines"] {
         objects.push(custom(networking, "VirtualService", OLD, name, scope("ingress"), json!({
@@ -239,30 +304,73 @@ fn routes() -> Vec<Value> {
 
 fn policies() -> Vec<Value> {
     let security = "security.istio.io/v1";
-    let gateway = format!("cluster.local/ns/{OLD}/sa/istio-ingressgateway-workload-service-account");
+    let gateway =
+        format!("cluster.local/ns/{OLD}/sa/istio-ingressgateway-workload-service-account");
     vec![
-        custom(security, "PeerAuthentication", OLD, "default", json!({}), json!({"mtls": {"mode": "STRICT"}})),
-        custom(security, "AuthorizationPolicy", OLD, "blocked", json!({}), json!({
-            "action": "DENY", "rules": [{"to": [{"operation": {"paths": ["/blocked"]}}]}],
-        })),
-        custom(security, "AuthorizationPolicy", OLD, "apps", json!({}), json!({
-            "selector": {"matchLabels": {"app": "srv"}},
-            "rules": [{"from": [{"source": {"principals": [gateway, "cluster.local/ns/appa/sa/cli"]}}]}],
-        })),
-        custom(security, "AuthorizationPolicy", OLD, "edge", json!({}), json!({
-            "selector": {"matchLabels": {"istio": "ingressgateway"}}, "rules": [{}],
-        })),
-        custom("networking.istio.io/v1alpha3", "EnvoyFilter", OLD, "tracer", json!({}), json!({
-            "configPatches": [{"patch": {"value": {"name": "lab.tracer"}}}],
-        })),
-        custom("networking.istio.io/v1", "VirtualService", "appb", "labelled", json!({"istio.io/rev": "default"}), json!({
-            "hosts": ["srv"], "http": [{"route": [{"destination": {"host": "srv"}}]}],
-        })),
+        custom(
+            security,
+            "PeerAuthentication",
+            OLD,
+            "default",
+            json!({}),
+            json!({"mtls": {"mode": "STRICT"}}),
+        ),
+        custom(
+            security,
+            "AuthorizationPolicy",
+            OLD,
+            "blocked",
+            json!({}),
+            json!({
+                "action": "DENY", "rules": [{"to": [{"operation": {"paths": ["/blocked"]}}]}],
+            }),
+        ),
+        custom(
+            security,
+            "AuthorizationPolicy",
+            OLD,
+            "apps",
+            json!({}),
+            json!({
+                "selector": {"matchLabels": {"app": "srv"}},
+                "rules": [{"from": [{"source": {"principals": [gateway, "cluster.local/ns/appa/sa/cli"]}}]}],
+            }),
+        ),
+        custom(
+            security,
+            "AuthorizationPolicy",
+            OLD,
+            "edge",
+            json!({}),
+            json!({
+                "selector": {"matchLabels": {"istio": "ingressgateway"}}, "rules": [{}],
+            }),
+        ),
+        custom(
+            "networking.istio.io/v1alpha3",
+            "EnvoyFilter",
+            OLD,
+            "tracer",
+            json!({}),
+            json!({
+                "configPatches": [{"patch": {"value": {"name": "lab.tracer"}}}],
+            }),
+        ),
+        custom(
+            "networking.istio.io/v1",
+            "VirtualService",
+            "appb",
+            "labelled",
+            json!({"istio.io/rev": "default"}),
+            json!({
+                "hosts": ["srv"], "http": [{"route": [{"destination": {"host": "srv"}}]}],
+            }),
+        ),
     ]
 }
 
 /// The cluster, with all pods running.
-pub fn pilot_cluster() -> FakeApi {
+pub(crate) fn pilot_cluster() -> FakeApi {
     let fake = FakeApi::new().with_istio_kinds();
     for (name, labels) in [
         (OLD, json!({})),
@@ -273,7 +381,10 @@ pub fn pilot_cluster() -> FakeApi {
     ] {
         fake.seed(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}));
     }
-    for name in ["virtualservices.networking.istio.io", "authorizationpolicies.security.istio.io"] {
+    for name in [
+        "virtualservices.networking.istio.io",
+        "authorizationpolicies.security.istio.io",
+    ] {
         fake.seed(json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": name, "labels": operated("Base")}, "spec": {"group": name.split_once('.').expect("dot").1},
@@ -283,7 +394,8 @@ pub fn pilot_cluster() -> FakeApi {
     for object in istiod(OLD, "default", operated("Pilot")) {
         fake.seed(object);
     }
-    let metadata = |name: &str| json!({"name": name, "namespace": OLD, "labels": operated("Pilot")});
+    let metadata =
+        |name: &str| json!({"name": name, "namespace": OLD, "labels": operated("Pilot")});
     for (version, kind, name) in [
         ("autoscaling/v2", "HorizontalPodAutoscaler", "istiod"),
         ("policy/v1", "PodDisruptionBudget", "istiod"),
@@ -299,10 +411,32 @@ pub fn pilot_cluster() -> FakeApi {
             "metadata": {"name": format!("istiod-clusterrole-{OLD}"), "labels": operated("Pilot")},
         }));
     }
-    fake.seed(injector(&format!("istio-revision-tag-default-{OLD}"), "default", "default", OLD, false));
-    fake.seed(injector(&format!("istio-sidecar-injector-{OLD}"), "default", "default", OLD, true));
-    fake.seed(validator("istiod-default-validator", "default", OLD, "Fail"));
-    fake.seed(validator(&format!("istio-validator-{OLD}"), "default", OLD, "Fail"));
+    fake.seed(injector(
+        &format!("istio-revision-tag-default-{OLD}"),
+        "default",
+        "default",
+        OLD,
+        false,
+    ));
+    fake.seed(injector(
+        &format!("istio-sidecar-injector-{OLD}"),
+        "default",
+        "default",
+        OLD,
+        true,
+    ));
+    fake.seed(validator(
+        "istiod-default-validator",
+        "default",
+        OLD,
+        "Fail",
+    ));
+    fake.seed(validator(
+        &format!("istio-validator-{OLD}"),
+        "default",
+        OLD,
+        "Fail",
+    ));
     for object in gateway().into_iter().chain(routes()).chain(policies()) {
         fake.seed(object);
     }
@@ -312,7 +446,13 @@ pub fn pilot_cluster() -> FakeApi {
     database["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
     fake.seed(database);
     fake.seed(workload("Deployment", "appb", "srv", 1, json!({})));
-    fake.seed(workload("Deployment", "appc", "pick", 1, json!({"sidecar.istio.io/inject": "true"})));
+    fake.seed(workload(
+        "Deployment",
+        "appc",
+        "pick",
+        1,
+        json!({"sidecar.istio.io/inject": "true"}),
+    ));
     // As the pods of the old charms, by whose end a person's part is known.
     for name in ["istio-pilot", "istio-ingressgateway"] {
         fake.seed(workload("StatefulSet", OLD, name, 0, json!({})));
@@ -323,15 +463,27 @@ pub fn pilot_cluster() -> FakeApi {
 }
 
 /// The control plane to be.
-pub fn target() -> Target {
+pub(crate) fn target() -> Target {
     let labels = json!({"operator.istio.io/component": "Pilot"});
     let last = istiod(NEW, REVISION, labels.clone());
     let mut transitional = last.clone();
-    transitional[1]["data"]["mesh"] = format!("rootNamespace: {OLD}\ntrustDomain: cluster.local\n").into();
+    transitional[1]["data"]["mesh"] =
+        format!("rootNamespace: {OLD}\ntrustDomain: cluster.local\n").into();
     transitional[3]["spec"]["replicas"] = 2.into();
     let webhooks = [
-        injector(&format!("istio-sidecar-injector-{REVISION}-{NEW}"), REVISION, REVISION, NEW, false),
-        validator(&format!("istio-validator-{REVISION}-{NEW}"), REVISION, NEW, "Ignore"),
+        injector(
+            &format!("istio-sidecar-injector-{REVISION}-{NEW}"),
+            REVISION,
+            REVISION,
+            NEW,
+            false,
+        ),
+        validator(
+            &format!("istio-validator-{REVISION}-{NEW}"),
+            REVISION,
+            NEW,
+            "Ignore",
+        ),
     ];
     let tags = [
         json!({
@@ -339,7 +491,13 @@ pub fn target() -> Target {
             "metadata": {"name": "istiod-revision-tag-default", "namespace": NEW, "labels": {"istio.io/rev": REVISION}},
             "spec": {"selector": {"app": "istiod", "istio.io/rev": REVISION}},
         }),
-        injector(&format!("istio-revision-tag-default-{NEW}"), "default", REVISION, NEW, false),
+        injector(
+            &format!("istio-revision-tag-default-{NEW}"),
+            "default",
+            REVISION,
+            NEW,
+            false,
+        ),
     ];
     Target {
         namespace: NEW.to_owned(),
@@ -351,10 +509,14 @@ pub fn target() -> Target {
 }
 
 /// A zero-downtime move to it.
-pub fn request() -> Request {
+pub(crate) fn request() -> Request {
     let mut request = Request::moving(OLD, target());
     request.owner = Some(NewOwner {
-        labels: [("app.kubernetes.io/managed-by".to_owned(), "istio-k8s".to_owned())].into(),
+        labels: [(
+            "app.kubernetes.io/managed-by".to_owned(),
+            "istio-k8s".to_owned(),
+        )]
+        .into(),
         manager: "istio-k8s/control-plane".to_owned(),
     });
     request

@@ -4,7 +4,9 @@
 use std::cell::{Cell, RefCell};
 
 use kube_apply::testing::FakeApi;
-use kube_apply::{Access, Delete, Engine, Error, Evicted, Object, ObjectRef, Observed, Query, Result};
+use kube_apply::{
+    Access, Delete, Engine, Error, Evicted, Object, ObjectRef, Observed, Query, Result,
+};
 use mesh::proxy_status::ProxyStatus;
 use migration::{Api, api::MANAGER};
 use serde_json::Value;
@@ -13,7 +15,7 @@ use super::play;
 
 /// What happens to one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// The caller is killed when the call is done: it sees no answer, and nothing after it happens.
     Kill,
     /// The server answers 500.
@@ -27,7 +29,7 @@ pub enum Fault {
 }
 
 /// A line to a cluster.
-pub struct Line {
+pub(crate) struct Line {
     fake: FakeApi,
     engine: Engine,
     calls: Cell<usize>,
@@ -37,7 +39,7 @@ pub struct Line {
 }
 
 impl Line {
-    pub fn new(fake: &FakeApi) -> Self {
+    pub(crate) fn new(fake: &FakeApi) -> Self {
         Self {
             fake: fake.clone(),
             engine: fake.engine(),
@@ -49,18 +51,18 @@ impl Line {
     }
 
     /// A line on which call number `call` (from 0) meets a fault.
-    pub fn with_fault(fake: &FakeApi, call: usize, fault: Fault) -> Self {
+    pub(crate) fn with_fault(fake: &FakeApi, call: usize, fault: Fault) -> Self {
         let line = Self::new(fake);
         line.fault.set(Some((call, fault)));
         line
     }
 
-    pub fn calls(&self) -> usize {
+    pub(crate) fn calls(&self) -> usize {
         self.calls.get()
     }
 
     /// What was ever wrong with injection, as seen after every write.
-    pub fn violations(&self) -> Vec<String> {
+    pub(crate) fn violations(&self) -> Vec<String> {
         self.violations.borrow().clone()
     }
 
@@ -70,13 +72,21 @@ impl Line {
         }
     }
 
-    async fn call<T>(&self, write: bool, done: impl Future<Output = Result<T>>) -> Result<T> {
+    async fn call<T>(
+        &self,
+        write: Option<&str>,
+        done: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         if self.dead.get() {
             return Err(Self::killed());
         }
         let number = self.calls.get();
         self.calls.set(number + 1);
-        let fault = self.fault.get().filter(|(at, _)| *at == number).map(|(_, fault)| fault);
+        let fault = self
+            .fault
+            .get()
+            .filter(|(at, _)| *at == number)
+            .map(|(_, fault)| fault);
         let lost = || Error::Unreachable {
             source: "the line was cut".into(),
         };
@@ -97,7 +107,7 @@ impl Line {
             Some(Fault::Kill | Fault::Timeout) | None => {}
         }
         let answer = done.await;
-        if write {
+        if write.is_some_and(play::concerns) {
             let wrong = play::settle(&self.fake);
             self.violations.borrow_mut().extend(wrong);
         }
@@ -112,7 +122,9 @@ impl Line {
     }
 
     fn has(&self, api_version: &str, kind: &str, name: &str) -> bool {
-        self.fake.get(&ObjectRef::cluster(api_version, kind, name)).is_some()
+        self.fake
+            .get(&ObjectRef::cluster(api_version, kind, name))
+            .is_some()
     }
 
     /// What a policy of ours refuses to delete.
@@ -132,11 +144,11 @@ impl Line {
 
 impl Api for Line {
     async fn read(&self, queries: &[Query]) -> Result<Observed> {
-        self.call(false, self.engine.observe(queries)).await
+        self.call(None, self.engine.observe(queries)).await
     }
 
     async fn get(&self, id: &ObjectRef) -> Result<Option<Object>> {
-        self.call(false, self.engine.get(id)).await
+        self.call(None, self.engine.get(id)).await
     }
 
     async fn create(&self, object: &Object, dry_run: bool) -> Result<Object> {
@@ -148,25 +160,28 @@ impl Api for Line {
             }
             self.engine.create(object, MANAGER, dry_run).await
         };
-        self.call(!dry_run, created).await
+        self.call((!dry_run).then_some(object.kind()), created)
+            .await
     }
 
     async fn apply(&self, object: &Object, manager: &str) -> Result<Object> {
         let applied = self.engine.apply_as(object, manager, true, false);
-        self.call(true, applied).await
+        self.call(Some(object.kind()), applied).await
     }
 
     async fn replace(&self, object: &Object) -> Result<Object> {
-        self.call(true, self.engine.replace(object, MANAGER)).await
+        self.call(Some(object.kind()), self.engine.replace(object, MANAGER))
+            .await
     }
 
     async fn merge(&self, id: &ObjectRef, patch: &Value) -> Result<Object> {
-        self.call(true, self.engine.merge_patch(id, patch, MANAGER)).await
+        self.call(Some(&id.kind), self.engine.merge_patch(id, patch, MANAGER))
+            .await
     }
 
     async fn json_patch(&self, id: &ObjectRef, operations: &Value) -> Result<Object> {
         let patched = self.engine.json_patch(id, operations, MANAGER);
-        self.call(true, patched).await
+        self.call(Some(&id.kind), patched).await
     }
 
     async fn delete(&self, id: &ObjectRef, options: &Delete) -> Result<bool> {
@@ -179,24 +194,33 @@ impl Api for Line {
             }
             self.engine.delete(id, options).await
         };
-        self.call(!options.dry_run, deleted).await
+        self.call((!options.dry_run).then_some(&id.kind), deleted)
+            .await
     }
 
     async fn evict(&self, namespace: &str, pod: &str) -> Result<Evicted> {
-        self.call(true, self.engine.evict(namespace, pod, false)).await
+        self.call(Some("Pod"), self.engine.evict(namespace, pod, false))
+            .await
     }
 
     async fn may(&self, accesses: &[Access]) -> Result<Vec<bool>> {
-        self.call(false, self.engine.may(accesses)).await
+        self.call(None, self.engine.may(accesses)).await
     }
 
     async fn proxies(&self) -> Result<Vec<ProxyStatus>> {
         let fake = self.fake.clone();
-        self.call(false, async move { Ok(play::proxies(&fake)) }).await
+        self.call(None, async move { Ok(play::proxies(&fake)) })
+            .await
+    }
+
+    async fn mesh_roots(&self, namespace: &str, _revision: &str) -> Result<Vec<String>> {
+        let (fake, namespace) = (self.fake.clone(), namespace.to_owned());
+        self.call(None, async move { Ok(play::mesh_roots(&fake, &namespace)) })
+            .await
     }
 
     async fn proxy_config(&self, _namespace: &str, _pod: &str) -> Result<String> {
         let fake = self.fake.clone();
-        self.call(false, async move { Ok(play::envoy(&fake)) }).await
+        self.call(None, async move { Ok(play::envoy(&fake)) }).await
     }
 }

@@ -2,11 +2,16 @@
 //! it that can be cut at every call.
 
 #![allow(dead_code, reason = "each test binary uses some of these")]
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "these are test helpers")]
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "these are test helpers"
+)]
 
-pub mod cluster;
-pub mod line;
-pub mod play;
+pub(crate) mod cluster;
+pub(crate) mod line;
+pub(crate) mod play;
 
 use std::collections::BTreeMap;
 
@@ -16,15 +21,16 @@ use migration::execute::{Clock, Limits, Silent};
 use migration::{Executor, Failure, Plan, Request, Snapshot, Stand, plan};
 use serde_json::Value;
 
-pub use cluster::{OLD, pilot_cluster};
-pub use line::{Fault, Line};
+pub(crate) use cluster::{OLD, pilot_cluster};
+#[allow(unused_imports, reason = "each test binary uses some of these")]
+pub(crate) use line::{Fault, Line};
 
 /// Namespace of the new control plane.
-pub const NEW: &str = "istio-lab";
+pub(crate) const NEW: &str = "istio-lab";
 
 /// A clock that stands still.
 #[derive(Clone, Copy, Debug)]
-pub struct Noon;
+pub(crate) struct Noon;
 
 impl Clock for Noon {
     fn now(&self) -> Timestamp {
@@ -32,22 +38,26 @@ impl Clock for Noon {
     }
 }
 
-pub fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     "2026-06-01T12:00:00Z".parse().expect("a time")
 }
 
-pub async fn snapshot(line: &Line) -> Snapshot {
+pub(crate) async fn snapshot(line: &Line) -> Snapshot {
     Snapshot::read(line, OLD, NEW, now()).await.expect("read")
 }
 
-pub async fn planned(fake: &FakeApi, request: &Request) -> Plan {
+pub(crate) async fn planned(fake: &FakeApi, request: &Request) -> Plan {
     let line = Line::new(fake);
     let snapshot = snapshot(&line).await;
     plan(&snapshot, request).unwrap_or_else(|refusals| panic!("{refusals:#?}"))
 }
 
 /// One attempt of somebody who finds the cluster as it is: goes on, or begins.
-pub async fn attempt(line: &Line, request: &Request, limits: &Limits) -> Result<Stand, String> {
+pub(crate) async fn attempt(
+    line: &Line,
+    request: &Request,
+    limits: &Limits,
+) -> Result<Stand, String> {
     let executor = Executor::new(line, &Noon, "tester");
     let told = |failure: Failure| format!("{failure}: {failure:?}");
     let journal = executor.journal().await.map_err(told)?;
@@ -62,13 +72,13 @@ pub async fn attempt(line: &Line, request: &Request, limits: &Limits) -> Result<
 }
 
 /// Goes on until it is done.
-pub async fn finish(fake: &FakeApi, request: &Request) -> Vec<String> {
+pub(crate) async fn finish(fake: &FakeApi, request: &Request) -> Vec<String> {
     let line = Line::new(fake);
     for _ in 0..5 {
         match attempt(&line, request, &Limits::default()).await {
             Ok(Stand::Done) => return line.violations(),
             Ok(other) => panic!("stands at {other:?}"),
-            Err(error) => eprintln!("{error}"),
+            Err(error) => drop(error),
         }
     }
     panic!("does not end")
@@ -76,17 +86,32 @@ pub async fn finish(fake: &FakeApi, request: &Request) -> Vec<String> {
 
 /// What a person would see of a cluster: all objects but those of the record, without what the server
 /// and controllers count.
-pub fn listing(fake: &FakeApi) -> BTreeMap<String, Value> {
+pub(crate) fn listing(fake: &FakeApi) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     for mut value in fake.objects() {
         let kind = value["kind"].as_str().unwrap_or_default().to_owned();
-        let namespace = value["metadata"]["namespace"].as_str().unwrap_or("-").to_owned();
-        let name = value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let namespace = value["metadata"]["namespace"]
+            .as_str()
+            .unwrap_or("-")
+            .to_owned();
+        let name = value["metadata"]["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         if namespace == migration::execute::NAMESPACE || name == migration::execute::NAMESPACE {
             continue;
         }
-        for server in ["uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"] {
-            value["metadata"].as_object_mut().expect("metadata").remove(server);
+        for server in [
+            "uid",
+            "resourceVersion",
+            "generation",
+            "creationTimestamp",
+            "managedFields",
+        ] {
+            value["metadata"]
+                .as_object_mut()
+                .expect("metadata")
+                .remove(server);
         }
         value.as_object_mut().expect("an object").remove("status");
         prune(&mut value);
@@ -108,7 +133,7 @@ fn prune(value: &mut Value) {
 }
 
 /// The names in which two listings differ.
-pub fn differences(a: &BTreeMap<String, Value>, b: &BTreeMap<String, Value>) -> Vec<String> {
+pub(crate) fn differences(a: &BTreeMap<String, Value>, b: &BTreeMap<String, Value>) -> Vec<String> {
     let keys: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     keys.into_iter()
         .filter(|key| a.get(*key) != b.get(*key))

@@ -1,6 +1,7 @@
 //! The played parts: workload controllers, injection by the live webhooks, istiods, Envoys.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use kube_apply::testing::FakeApi;
@@ -12,20 +13,31 @@ use serde_json::{Value, json};
 type Labels = BTreeMap<String, String>;
 
 fn of_kind(fake: &FakeApi, kind: &str) -> Vec<Value> {
-    let all = fake.objects().into_iter();
-    all.filter(|object| object["kind"] == kind).collect()
+    fake.objects_of(kind)
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    value
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 fn labels(value: &Value) -> Labels {
     serde_json::from_value(value.clone()).unwrap_or_default()
 }
 
+/// Whether a write of this kind makes any of the played parts act.
+pub(crate) fn concerns(kind: &str) -> bool {
+    kind.ends_with("WebhookConfiguration")
+        || matches!(
+            kind,
+            "Deployment" | "StatefulSet" | "Namespace" | "Service" | "Pod"
+        )
+}
+
 /// Lets the controllers act; what is wrong with injection now.
-pub fn settle(fake: &FakeApi) -> Vec<String> {
+pub(crate) fn settle(fake: &FakeApi) -> Vec<String> {
     let mut wrong = Vec::new();
     for kind in ["Deployment", "StatefulSet"] {
         for workload in of_kind(fake, kind) {
@@ -46,7 +58,10 @@ fn collect(fake: &FakeApi) {
         let (kind, name) = (text(owner, "/kind"), text(owner, "/name"));
         let (kind, name) = match text(&pod, "/metadata/labels/pod-template-hash") {
             "" => (kind, name),
-            hash => ("Deployment", name.trim_end_matches(hash).trim_end_matches('-')),
+            hash => (
+                "Deployment",
+                name.trim_end_matches(hash).trim_end_matches('-'),
+            ),
         };
         let namespace = text(&pod, "/metadata/namespace");
         let id = ObjectRef::namespaced("apps/v1", kind, namespace, name);
@@ -57,14 +72,22 @@ fn collect(fake: &FakeApi) {
 }
 
 fn pod_id(pod: &Value) -> ObjectRef {
-    ObjectRef::namespaced("v1", "Pod", text(pod, "/metadata/namespace"), text(pod, "/metadata/name"))
+    ObjectRef::namespaced(
+        "v1",
+        "Pod",
+        text(pod, "/metadata/namespace"),
+        text(pod, "/metadata/name"),
+    )
 }
 
 fn hash(template: &Value) -> String {
     let mut hasher = DefaultHasher::new();
     // An empty map and none are one template.
-    template.to_string().replace("\"annotations\":{},", "").hash(&mut hasher);
-    format!("{:08x}", hasher.finish() as u32)
+    template
+        .to_string()
+        .replace("\"annotations\":{},", "")
+        .hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
 }
 
 fn roll_out(fake: &FakeApi, workload: &Value, wrong: &mut Vec<String>) {
@@ -72,7 +95,10 @@ fn roll_out(fake: &FakeApi, workload: &Value, wrong: &mut Vec<String>) {
     let namespace = text(workload, "/metadata/namespace");
     let template = &workload["spec"]["template"];
     let hash = hash(template);
-    let wanted = workload.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
+    let wanted = workload
+        .pointer("/spec/replicas")
+        .and_then(Value::as_u64)
+        .unwrap_or(1);
     let on_delete = text(workload, "/spec/updateStrategy/type") == "OnDelete";
     for number in 0..wanted.max(4) {
         let id = ObjectRef::namespaced("v1", "Pod", namespace, &format!("{name}-{number}"));
@@ -106,9 +132,14 @@ fn roll_out(fake: &FakeApi, workload: &Value, wrong: &mut Vec<String>) {
             json!([{"kind": owner, "name": owner_name, "controller": true}]);
         let injected = inject(fake, &mut pod);
         // The only sidecars that may go are those that never were.
-        let had = live.is_some_and(|live| live.pointer("/metadata/annotations/sidecar.istio.io~1status").is_some());
+        let had = live.is_some_and(|live| {
+            live.pointer("/metadata/annotations/sidecar.istio.io~1status")
+                .is_some()
+        });
         if had && !injected {
-            wrong.push(format!("pod {namespace}/{name}-{number} came without a sidecar"));
+            wrong.push(format!(
+                "pod {namespace}/{name}-{number} came without a sidecar"
+            ));
         }
         pod["metadata"]["annotations"]["hash"] = hash.clone().into();
         if fake.get(&id).is_some() {
@@ -119,9 +150,11 @@ fn roll_out(fake: &FakeApi, workload: &Value, wrong: &mut Vec<String>) {
 }
 
 /// What the API server and the injector do to a new pod.
-pub fn inject(fake: &FakeApi, pod: &mut Value) -> bool {
+pub(crate) fn inject(fake: &FakeApi, pod: &mut Value) -> bool {
     let namespace = text(pod, "/metadata/namespace").to_owned();
-    let home = fake.get(&ObjectRef::cluster("v1", "Namespace", &namespace)).unwrap_or_default();
+    let home = fake
+        .get(&ObjectRef::cluster("v1", "Namespace", &namespace))
+        .unwrap_or_default();
     let permutation = Permutation {
         namespace: labels(&home["metadata"]["labels"]),
         pod: labels(&pod["metadata"]["labels"]),
@@ -131,14 +164,20 @@ pub fn inject(fake: &FakeApi, pod: &mut Value) -> bool {
         .map(|value| Object::new(value).expect("an object"))
         .collect();
     let found = webhooks::injectors_of(&configurations, &permutation);
-    let Some(istiod) = found.first() else { return false };
-    let Some((namespace, service)) = istiod.split_once('/') else { return false };
+    let Some(istiod) = found.first() else {
+        return false;
+    };
+    let Some((namespace, service)) = istiod.split_once('/') else {
+        return false;
+    };
     let Some(revision) = serving(fake, namespace, service).map(|(_, revision)| revision) else {
         return false;
     };
     pod["metadata"]["annotations"]["sidecar.istio.io/status"] =
         json!({"revision": revision}).to_string().into();
-    let containers = pod["spec"]["containers"].as_array_mut().expect("containers");
+    let containers = pod["spec"]["containers"]
+        .as_array_mut()
+        .expect("containers");
     containers.retain(|container| container["name"] != "istio-proxy");
     containers.push(json!({
         "name": "istio-proxy", "image": "hub/proxyv2:1.31.0", "args": ["proxy", "sidecar"],
@@ -155,7 +194,11 @@ fn serving(fake: &FakeApi, namespace: &str, service: &str) -> Option<(String, St
         return serving(fake, rest.split('.').next()?, service);
     }
     let revision = text(&live, "/spec/selector/istio.io~1rev");
-    let wanted = if revision.is_empty() { "default" } else { revision };
+    let wanted = if revision.is_empty() {
+        "default"
+    } else {
+        revision
+    };
     let istiod = of_kind(fake, "Deployment").into_iter().find(|deployment| {
         text(deployment, "/metadata/namespace") == namespace
             && text(deployment, "/metadata/labels/app") == "istiod"
@@ -167,7 +210,7 @@ fn serving(fake: &FakeApi, namespace: &str, service: &str) -> Option<(String, St
 }
 
 /// Who is connected where: each proxy to the istiod that its environment names.
-pub fn proxies(fake: &FakeApi) -> Vec<ProxyStatus> {
+pub(crate) fn proxies(fake: &FakeApi) -> Vec<ProxyStatus> {
     let mut found = Vec::new();
     for pod in of_kind(fake, "Pod") {
         let containers = pod["spec"]["containers"].as_array().into_iter().flatten();
@@ -175,12 +218,22 @@ pub fn proxies(fake: &FakeApi) -> Vec<ProxyStatus> {
             continue;
         };
         let env = proxy["env"].as_array().into_iter().flatten();
-        let Some(address) = env.into_iter().find(|v| v["name"] == "CA_ADDR") else { continue };
+        let Some(address) = env.into_iter().find(|v| v["name"] == "CA_ADDR") else {
+            continue;
+        };
         let mut parts = text(address, "/value").split('.');
-        let (Some(service), Some(namespace)) = (parts.next(), parts.next()) else { continue };
-        let Some((istiod, revision)) = serving(fake, namespace, service) else { continue };
+        let (Some(service), Some(namespace)) = (parts.next(), parts.next()) else {
+            continue;
+        };
+        let Some((istiod, revision)) = serving(fake, namespace, service) else {
+            continue;
+        };
         found.push(ProxyStatus {
-            proxy: format!("{}.{}", text(&pod, "/metadata/name"), text(&pod, "/metadata/namespace")),
+            proxy: format!(
+                "{}.{}",
+                text(&pod, "/metadata/name"),
+                text(&pod, "/metadata/namespace")
+            ),
             kind: "sidecar".to_owned(),
             version: "1.31.0".to_owned(),
             istiod,
@@ -195,16 +248,37 @@ pub fn proxies(fake: &FakeApi) -> Vec<ProxyStatus> {
     found
 }
 
+/// The root namespace that the mesh configurations of a namespace name.
+pub(crate) fn mesh_roots(fake: &FakeApi, namespace: &str) -> Vec<String> {
+    let maps = of_kind(fake, "ConfigMap").into_iter();
+    let own = maps.filter(|map| text(map, "/metadata/namespace") == namespace);
+    own.filter_map(|map| {
+        let mesh = text(&map, "/data/mesh");
+        let root = mesh
+            .lines()
+            .find_map(|line| line.strip_prefix("rootNamespace: "));
+        root.map(str::to_owned)
+    })
+    .collect()
+}
+
 /// As much of Envoy's configuration as tells which objects it was made from.
-pub fn envoy(fake: &FakeApi) -> String {
+pub(crate) fn envoy(fake: &FakeApi) -> String {
     let mut out = String::new();
+    let roots = mesh_roots(fake, super::NEW);
+    let root = roots.first().map_or(super::OLD, String::as_str);
     for object in fake.objects() {
-        let (namespace, name) = (text(&object, "/metadata/namespace"), text(&object, "/metadata/name"));
+        let (namespace, name) = (
+            text(&object, "/metadata/namespace"),
+            text(&object, "/metadata/name"),
+        );
         match text(&object, "/kind") {
             "VirtualService" => {
-                out.push_str(&format!("/namespaces/{namespace}/virtual-service/{name}\n"));
+                let _ = writeln!(out, "/namespaces/{namespace}/virtual-service/{name}");
             }
-            "AuthorizationPolicy" => out.push_str(&format!("ns[{namespace}]-policy[{name}]\n")),
+            "AuthorizationPolicy" if namespace == root => {
+                let _ = writeln!(out, "ns[{namespace}]-policy[{name}]");
+            }
             "EnvoyFilter" if object.to_string().contains("ext_authz") => {
                 out.push_str("envoy.extensions.filters.http.ext_authz.v3.ExtAuthz\n");
             }
@@ -217,7 +291,9 @@ pub fn envoy(fake: &FakeApi) -> String {
 /// istiod tells every namespace its root.
 fn tell_root(fake: &FakeApi) {
     let source = ObjectRef::namespaced("v1", "ConfigMap", super::OLD, "istio-ca-root-cert");
-    let Some(told) = fake.get(&source) else { return };
+    let Some(told) = fake.get(&source) else {
+        return;
+    };
     for namespace in of_kind(fake, "Namespace") {
         let name = text(&namespace, "/metadata/name");
         let id = ObjectRef::namespaced("v1", "ConfigMap", name, "istio-ca-root-cert");
@@ -258,7 +334,7 @@ fn several(fake: &FakeApi) -> Vec<String> {
 }
 
 /// The permutations that somebody injects now.
-pub fn injected(fake: &FakeApi) -> BTreeMap<Permutation, BTreeSet<String>> {
+pub(crate) fn injected(fake: &FakeApi) -> BTreeMap<Permutation, BTreeSet<String>> {
     let configurations: Vec<Object> = of_kind(fake, "MutatingWebhookConfiguration")
         .into_iter()
         .map(|value| Object::new(value).expect("an object"))

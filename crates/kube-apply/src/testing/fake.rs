@@ -26,6 +26,7 @@ impl Recorded {
     /// Whether the request may change something.
     pub fn is_write(&self) -> bool {
         self.method != "GET"
+            && self.body["dryRun"].is_null()
             && !self.path.contains("dryRun=All")
             && !self.path.contains("selfsubjectaccessreviews")
     }

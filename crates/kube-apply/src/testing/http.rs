@@ -237,12 +237,9 @@ impl State {
         };
         let found: Vec<Value> = self
             .store
-            .objects
-            .iter()
-            .filter(|((group, kind, namespace, _), _)| {
-                *group == target.group
-                    && *kind == target.kind
-                    && (target.namespace.is_none() || *namespace == target.namespace)
+            .of_kind(&target.group, &target.kind)
+            .filter(|((_, _, namespace, _), _)| {
+                target.namespace.is_none() || *namespace == target.namespace
             })
             .map(|(_, entry)| Object::from_value(entry.value.clone()))
             .filter(|object| selector::matches(wanted, &object.labels()))
@@ -345,7 +342,8 @@ impl State {
                 &json!({}),
             );
         }
-        if !incoming.query.contains_key("dryRun") {
+        // As the real server: what is in the query does not count beside a body.
+        if incoming.body["dryRun"].is_null() {
             self.store.take(&key);
         }
         (200, json!({"kind": "Status", "status": "Success"}))

@@ -57,14 +57,23 @@ impl Store {
             }
         }
         found.extend(self.extra_kinds.iter().cloned());
-        for entry in self
-            .objects
-            .values()
-            .filter(|entry| is_established(&entry.value))
-        {
+        let definitions = self.of_kind("apiextensions.k8s.io", "CustomResourceDefinition");
+        for (_, entry) in definitions.filter(|(_, entry)| is_established(&entry.value)) {
             found.extend(crd_kinds(&entry.value));
         }
         found
+    }
+
+    /// The objects of a kind, by namespace and name.
+    pub(super) fn of_kind<'a>(
+        &'a self,
+        group: &'a str,
+        kind: &'a str,
+    ) -> impl Iterator<Item = (&'a Key, &'a Entry)> {
+        let first = (group.to_owned(), kind.to_owned(), None, String::new());
+        self.objects
+            .range(first..)
+            .take_while(move |((g, k, ..), _)| g == group && k == kind)
     }
 
     pub(super) fn discovery(&self) -> Value {

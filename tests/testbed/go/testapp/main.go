@@ -3,6 +3,7 @@
 //	testapp                       echo server on $PORT (8080)
 //	testapp auth                  external authorizer on $PORT
 //	testapp get URL [Name:value]  print status and body; exit 1 unless 2xx
+//	testapp loop DIR NAME WANT URL...  ask URLs until stopped, tally in DIR/<host>.json
 //	testapp pause                 hold a pod's namespaces
 //	testapp registry ADDR DIR     read-only image registry over the OCI layout tars in DIR
 package main
@@ -35,12 +36,14 @@ func main() {
 		err = serve(":"+port(), draining(http.HandlerFunc(authorize)))
 	case mode == "get" && len(args) > 0:
 		err = get(args[0], args[1:])
+	case mode == "loop" && len(args) > 1:
+		err = loop(args[0], args[1:])
 	case mode == "pause" && len(args) == 0:
 		err = pause()
 	case mode == "registry" && len(args) == 2:
 		err = serve(args[0], &registry{dir: args[1]})
 	default:
-		err = errors.New("usage: testapp [echo|auth|get URL [Name:value...]|pause|registry ADDR DIR]")
+		err = errors.New("usage: testapp [echo|auth|get URL [Name:value...]|loop DIR NAME WANT URL...|pause|registry ADDR DIR]")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testapp:", err)

@@ -1,0 +1,179 @@
+//! An Istio as istio-pilot makes it is moved to another namespace under constant load, taken back, and
+//! moved again; a purge in the middle finds nothing.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::panic,
+    reason = "the counts of requests are what this test is for"
+)]
+
+mod load;
+mod pilot;
+mod watch;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use kube_apply::{Connect, Engine, Object, Query};
+use mesh::control_plane::Settings;
+use mesh::payload::Payload;
+use migration::execute::{Clock as _, Limits, SystemClock};
+use migration::inventory::{Source, control_planes};
+use migration::plan::{Strategy, Target};
+use migration::{Executor, Progress, Request, Snapshot, Stand, plan, report};
+use serde_json::Value;
+use testbed::V1_31;
+
+use load::Load;
+use pilot::{Lab, OLD};
+use watch::Watch;
+
+/// Namespace of the new control plane.
+const NEW: &str = "istio-lab";
+
+/// What an executor tells, with the time that it took.
+struct Told(Instant);
+
+impl Progress for Told {
+    fn say(&self, line: &str) {
+        println!("{:>6.1} s  {line}", self.0.elapsed().as_secs_f64());
+    }
+}
+
+async fn request(engine: &Engine) -> Result<(Snapshot, Request)> {
+    let snapshot = Snapshot::read(engine, OLD, NEW, SystemClock.now()).await?;
+    let plane = control_planes(&snapshot)
+        .into_iter()
+        .find(|plane| plane.namespace == OLD)
+        .context("no istiod")?;
+    let source = Source::new(&snapshot, plane);
+    let payload = Payload::from_tar_gz(&std::fs::read(V1_31.payload()?)?)?;
+    let settings = Settings {
+        profile: "minimal".to_owned(),
+        hub: Some(e2e::lab::HUB.to_owned()),
+        tag: Some(V1_31.version.to_owned()),
+        values: yaml::parse(testbed::pilot_values())?,
+        kubernetes_version: Some(engine.server_version().await?),
+        ..Settings::new(NEW.parse()?, "m1".parse()?)
+    };
+    let mesh = source.mesh();
+    let target = Target::render(
+        &payload,
+        V1_31.version,
+        &settings,
+        &source.plane,
+        &mesh,
+        Strategy::ZeroDowntime,
+    )?;
+    Ok((snapshot, Request::moving(OLD, target)))
+}
+
+/// Runs until it stands where it is to stand.
+async fn go(executor: &Executor<'_, Engine, SystemClock>, until: Option<&str>) -> Result<Stand> {
+    let told = Told(Instant::now());
+    let limits = Limits {
+        until: until.map(str::to_owned),
+        ..Limits::default()
+    };
+    for _ in 0..3 {
+        match executor.run(&limits, &told).await {
+            Ok(stand) => return Ok(stand),
+            Err(failure) => println!("stopped, goes on: {failure}: {failure:?}"),
+        }
+    }
+    bail!("does not go on")
+}
+
+/// The custom objects, by name, as far as people wrote them.
+async fn custom_objects(engine: &Engine) -> Result<BTreeMap<String, Value>> {
+    let kinds = istio_api::kinds::TABLE.iter();
+    let queries: Vec<Query> = kinds
+        .filter(|row| migration::inventory::is_mesh_group(row.group))
+        .map(|row| Query::list(row.group, row.kind))
+        .collect();
+    let read = engine.observe(&queries).await?;
+    let told = |object: &Object| (object.id().to_string(), object.value()["spec"].clone());
+    Ok(read.objects().map(told).collect())
+}
+
+#[test]
+fn migration_of_a_pilot_cluster_loses_no_request_and_lets_nobody_in() -> Result<()> {
+    let lab = Lab::up()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime
+        .block_on(story(&lab))
+        .inspect_err(|_| println!("refused: {:#?}", lab.refused()))
+}
+
+async fn story(lab: &Lab) -> Result<()> {
+    let engine = Engine::connect(&Connect::Kubeconfig(lab.kubeconfig()))?;
+    let load = Load::start(lab)?;
+    let watch = Watch::start(lab)?;
+    let moved = there_back_and_there(lab, &engine, &load).await;
+    let watched = watch.stop()?;
+    let counts = load.stop()?;
+    println!("{counts}\n{watched}");
+    moved?;
+    counts.nothing_failed()?;
+    watched.nothing_failed()
+}
+
+async fn there_back_and_there(lab: &Lab, engine: &Engine, load: &Load<'_>) -> Result<()> {
+    let executor = Executor::new(engine, &SystemClock, "e2e");
+    let before = custom_objects(engine).await?;
+    let (snapshot, wanted) = request(engine).await?;
+    let first = plan(&snapshot, &wanted).map_err(|r| anyhow::anyhow!(report::refusals(&r)))?;
+    println!("{}", report::text(&first, None));
+    executor.begin(&first).await?;
+    let stand = go(&executor, Some("drain")).await?;
+    ensure!(matches!(stand, Stand::Paused { .. }), "{stand:?}");
+    let told = Told(Instant::now());
+    let stand = executor.rollback(&Limits::default(), &told).await?;
+    ensure!(stand == Stand::RolledBack, "{stand:?}");
+    ensure!(
+        custom_objects(engine).await? == before,
+        "custom objects differ after the way back"
+    );
+    load.so_far("there, drained, and back")?;
+
+    let (snapshot, wanted) = request(engine).await?;
+    let second = plan(&snapshot, &wanted).map_err(|r| anyhow::anyhow!(report::refusals(&r)))?;
+    executor.begin(&second).await?;
+    go(&executor, Some("policies-retire")).await?;
+    let purged = lab.purge()?;
+    println!("purge: {purged}");
+    ensure!(!purged.contains("Removed"), "the purge found something");
+    let stand = go(&executor, None).await?;
+    ensure!(stand == Stand::Done, "{stand:?}");
+    for (what, why) in executor.verify(&second).await? {
+        ensure!(why.is_none(), "{what}: {why:?}");
+    }
+
+    let after = custom_objects(engine).await?;
+    let gone: BTreeSet<&String> = before
+        .keys()
+        .filter(|key| !after.contains_key(*key))
+        .collect();
+    let moved: BTreeSet<String> = ["AuthorizationPolicy", "PeerAuthentication"]
+        .iter()
+        .flat_map(|kind| ["apps", "blocked", "default"].map(|name| format!("{kind} {OLD}/{name}")))
+        .collect();
+    for key in gone {
+        ensure!(moved.contains(key), "{key} is gone");
+        let copy = key.replace(&format!(" {OLD}/"), &format!(" {NEW}/"));
+        ensure!(
+            after.get(&copy) == before.get(key),
+            "{copy} is not what {key} was"
+        );
+    }
+    for (key, spec) in &before {
+        ensure!(
+            after.get(key).is_none_or(|now| now == spec),
+            "{key} has changed"
+        );
+    }
+    Ok(())
+}
