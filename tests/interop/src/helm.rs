@@ -39,6 +39,8 @@ pub struct Case {
     pub name: String,
     /// The user's values.
     pub values: Value,
+    /// A file of values over those.
+    pub file: Option<Arc<ValuesFile>>,
     /// Namespace of the release.
     pub namespace: String,
     /// Whether the release is upgraded.
@@ -55,11 +57,46 @@ impl Case {
         Self {
             name: name.into(),
             values,
+            file: None,
             namespace: "istio-system".to_owned(),
             is_upgrade: false,
             kube_version: KUBE_VERSION.to_owned(),
             skip_schema: false,
         }
+    }
+}
+
+/// A file of values under `values/`.
+#[derive(Debug)]
+pub struct ValuesFile {
+    /// Its name without `.yaml`.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// What we read in it.
+    pub values: Value,
+}
+
+impl ValuesFile {
+    /// Every one, by name.
+    pub fn all() -> Result<Vec<Arc<Self>>> {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("values");
+        let mut all = BTreeMap::new();
+        for entry in std::fs::read_dir(&dir)? {
+            let path = entry?.path();
+            let name = path.file_stem().and_then(|name| name.to_str());
+            let name = name.context("a name of utf-8")?.to_owned();
+            let text = std::fs::read_to_string(&path)?;
+            let values = helm_chart::values::parse_file(&text)
+                .with_context(|| format!("reading {}", path.display()))?;
+            let file = Self {
+                name: name.clone(),
+                path,
+                values,
+            };
+            all.insert(name, Arc::new(file));
+        }
+        Ok(all.into_values().collect())
     }
 }
 
@@ -86,11 +123,12 @@ impl Payload {
             .context("payload has no single root")?
             .to_owned();
         let tree = tree.subtree(&root).context("payload is empty")?;
+        Self::unpacked(tree, version, scratch)
+    }
+
+    fn unpacked(tree: FileTree, version: &str, scratch: &Path) -> Result<Self> {
         let dir = scratch.join(version);
-        for path in tree
-            .paths()
-            .filter(|path| path.starts_with("manifests/charts/"))
-        {
+        for path in tree.paths().filter(|path| path.starts_with("manifests/")) {
             let file = dir.join(path);
             if let Some(parent) = file.parent() {
                 std::fs::create_dir_all(parent)?;
@@ -109,6 +147,55 @@ impl Payload {
         let inside =
             |path| str::strip_prefix(path, "manifests/charts/")?.strip_suffix("/Chart.yaml");
         self.tree.paths().filter_map(inside).collect()
+    }
+
+    /// The same but for the CRDs of the base chart, of which only the first are left.
+    pub fn with_few_crds(&self, scratch: &Path) -> Result<Self> {
+        let path = "manifests/charts/base/files/crd-all.gen.yaml";
+        let all = std::str::from_utf8(self.tree.get(path).context("no CRDs")?)?;
+        let few: Vec<&str> = all.splitn(3, "\n---\n").take(2).collect();
+        let few = few.join("\n---\n");
+        let files = self
+            .tree
+            .paths()
+            .filter(|path| path.starts_with("manifests/"));
+        let files = files.map(|name| {
+            let content = if name == path {
+                few.as_bytes()
+            } else {
+                self.tree.get(name).unwrap_or_default()
+            };
+            (name.to_owned(), content.to_vec())
+        });
+        let tree = FileTree::try_from(files.collect::<Vec<_>>())?;
+        Self::unpacked(tree, &self.version, scratch)
+    }
+
+    /// The names of the profiles, sorted, and the chart values that each sets: over those of `default`, as istioctl has it.
+    pub fn profiles(&self) -> Result<Vec<(String, Value)>> {
+        let read = |name: &str| -> Result<Value> {
+            let path = format!("manifests/profiles/{name}.yaml");
+            let text = std::str::from_utf8(self.tree.get(&path).context("no such profile")?)?;
+            let mut profile = yaml::parse(text)?;
+            Ok(match profile["spec"]["values"].take() {
+                Value::Null => Value::Object(serde_json::Map::new()),
+                values => values,
+            })
+        };
+        let inside = |path| str::strip_prefix(path, "manifests/profiles/")?.strip_suffix(".yaml");
+        let names: Vec<&str> = self.tree.paths().filter_map(inside).collect();
+        let mut profiles = Vec::new();
+        for name in names {
+            let mut values = read("default")?;
+            helm_chart::values::layer(&mut values, read(name)?);
+            profiles.push((name.to_owned(), values));
+        }
+        Ok(profiles)
+    }
+
+    /// Directory of the charts and profiles.
+    pub fn manifests(&self) -> PathBuf {
+        self.dir.join("manifests")
     }
 
     /// Loads one of [`CHARTS`].
@@ -135,9 +222,11 @@ pub fn ours(chart: &Chart, case: &Case) -> Answer {
     let mut options = RenderOptions::new(release, Capabilities::of_version(&case.kube_version));
     options.include_notes = true;
     options.skip_schema_validation = case.skip_schema;
-    let rendered = chart
-        .render(&case.values, &options)
-        .map_err(|e| describe(&e))?;
+    let mut values = case.values.clone();
+    if let Some(file) = &case.file {
+        helm_chart::values::layer(&mut values, file.values.clone());
+    }
+    let rendered = chart.render(&values, &options).map_err(|e| describe(&e))?;
     let objects = rendered.objects().map_err(|e| describe(&e))?;
     Ok(canonical(objects.into_iter().map(Arc::new).collect()))
 }

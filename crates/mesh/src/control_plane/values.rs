@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::Settings;
+use super::{Component, Components, Settings};
 
 /// Values for the base, istiod, cni and ztunnel charts alike, as istioctl hands them out.
 ///
@@ -13,6 +13,7 @@ use super::Settings;
 /// `defaultRevision` is filled in where it is not given.
 pub fn chart_values(profile: &Value, settings: &Settings) -> Value {
     let mut values = super::profile::chart_values(profile);
+    helm_chart::values::layer(&mut values, of_components(profile, settings));
     helm_chart::values::layer(&mut values, settings.values.clone());
     helm_chart::values::layer(&mut values, of_options(settings));
     let mut decided = json!({
@@ -22,6 +23,16 @@ pub fn chart_values(profile: &Value, settings: &Settings) -> Value {
     decided["defaultRevision"] = json!(default_revision(&values, settings));
     helm_chart::values::layer(&mut values, decided);
     values
+}
+
+/// What istiod's chart must know of other components: with a node agent, no init container sets a pod up. The agent may
+/// be another application's.
+fn of_components(profile: &Value, settings: &Settings) -> Value {
+    let Components { istiod, cni, .. } = super::profile::components(profile);
+    let chosen = settings.components.as_ref();
+    let istiod = chosen.map_or(istiod, |chosen| chosen.contains(&Component::Istiod));
+    let cni = cni.is_some() || chosen.is_some_and(|chosen| chosen.contains(&Component::Cni));
+    json!({"pilot": {"enabled": istiod, "cni": {"enabled": cni}}})
 }
 
 /// The options that stand for one chart value each.
@@ -106,6 +117,24 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn istiod_knows_of_the_node_agent_unless_a_value_says_otherwise() {
+        let ambient =
+            json!({"spec": {"components": {"pilot": {"enabled": true}, "cni": {"enabled": true}}}});
+        for (profile, values, expect) in [
+            (&ambient, json!({}), true),
+            (
+                &ambient,
+                json!({"pilot": {"cni": {"enabled": false}}}),
+                false,
+            ),
+            (&json!({}), json!({}), false),
+        ] {
+            let values = chart_values(profile, &settings("", values));
+            assert_eq!(values["pilot"]["cni"]["enabled"], expect, "{profile}");
+        }
+    }
+
+    #[test]
     fn options_win_over_values_and_values_over_the_profile() {
         let mut settings = settings(
             "",
@@ -158,7 +187,7 @@ pub(super) mod tests {
                 },
                 "imagePullSecrets": [{"name": "lab-registry"}],
                 "meshConfig": {"accessLogFile": "/dev/stdout", "y": 1},
-                "pilot": {
+                "pilot": {"enabled": false, "cni": {"enabled": false},
                     "autoscaleEnabled": false, "replicaCount": 2,
                     "jwksResolverExtraRootCA": "PEM",
                 },

@@ -200,6 +200,9 @@ impl Case {
             "--values".to_owned(),
             text(values)?,
         ];
+        if let Some(file) = &self.file {
+            arguments.extend(["--values".to_owned(), text(&file.path)?]);
+        }
         if self.skip_schema {
             arguments.push("--skip-schema-validation".to_owned());
         }
