@@ -15,6 +15,8 @@ mod ids;
 mod legacy;
 mod limits;
 mod network;
+#[cfg(feature = "pebble")]
+pub mod pebble;
 mod port;
 mod process;
 mod redacted;

@@ -161,7 +161,10 @@ fn event(vars: &Vars) -> Result<Event, ContextError> {
         return secret(vars, kind);
     }
     // What is about nothing is none of these hooks.
-    let about = |what: &str| name.rsplit_once(what).filter(|(about, _)| !about.is_empty());
+    let about = |what: &str| {
+        name.rsplit_once(what)
+            .filter(|(about, _)| !about.is_empty())
+    };
     if let Some((endpoint, ending)) = about("-relation-")
         && let Some(kind) = RelationKind::ALL
             .into_iter()
