@@ -35,6 +35,8 @@ const PURGE_LABELS: [&str; 2] = [
 
 /// Name of the last of the stages that are judged before anything else follows.
 const LAST_JUDGED: &str = "webhooks";
+/// Name of the stage that holds what is remembered of the revision.
+pub(crate) const RECORD: &str = "record";
 /// Name of the stage in which new tags come parked. What has been through it must not go again.
 pub(crate) const NEW_TAGS: &str = "new tags";
 
@@ -141,7 +143,7 @@ fn all_stages(view: &ModelView, of: &Installation) -> Vec<Stage> {
     });
     let record = |when: bool| {
         let object = record.clone().filter(|_| when);
-        stage("record", object.into_iter(), &[])
+        stage(RECORD, object.into_iter(), &[])
     };
     // That an attempt failed is noted before anything is put back, so that a hook that is cut off is
     // followed by one that goes on putting back.

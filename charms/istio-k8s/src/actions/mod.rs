@@ -20,8 +20,8 @@ pub fn wants_plan(action: &str) -> bool {
 }
 
 /// The work of the action, if it is one that writes and may do so.
-pub fn work(view: &ModelView, validated: &Validated, _cluster: &View) -> Option<Work> {
-    revisions::work(view, validated)
+pub fn work(view: &ModelView, validated: &Validated, cluster: &View) -> Option<Work> {
+    revisions::work(view, validated, cluster)
 }
 
 /// Whether the action needs to know what an upgrade rests on.

@@ -1,12 +1,12 @@
 //! The actions that upgrade, promote, roll back and remove revisions. Each is what a hook would do,
 //! with another wish; asked again, it finds its work done.
 
-use juju_charm::{ActionCall, ActionOutcome, ModelView, Problem};
+use juju_charm::{ActionCall, ActionOutcome, Charm as _, ModelView, Problem};
 use kube_apply::{Applied, Plan};
 use mesh::Revision;
 
 use super::{changes, failed, results};
-use crate::desired;
+use crate::IstioK8s;
 use crate::observe::View;
 use crate::validate::Validated;
 use crate::work::{Done, Work};
@@ -27,13 +27,14 @@ fn is_dry_run(call: &ActionCall) -> bool {
 }
 
 /// The work, unless it is a dry run or may not be done.
-pub(super) fn work(view: &ModelView, validated: &Validated) -> Option<Work> {
+pub(super) fn work(view: &ModelView, validated: &Validated, cluster: &View) -> Option<Work> {
     let call = view.action.as_ref()?;
     let may = view.leader && matches!(validated, Validated::Run(_));
     if !is_one(&call.name) || is_dry_run(call) || !may {
         return None;
     }
-    let objects = desired::desired(view, validated)?;
+    // Everything that a hook would bring about: what is left out would be pruned.
+    let objects = IstioK8s::desired(view, validated, cluster)?;
     Some(Work::Reconcile(Box::new(objects)))
 }
 

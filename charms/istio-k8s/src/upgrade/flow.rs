@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 use super::proof::{self, Injection, Pulled};
 use super::record::{self, Failed};
 use crate::cluster::{Cluster, ClusterError};
-use crate::desired::NEW_TAGS;
+use crate::desired::{NEW_TAGS, RECORD};
 
 /// How long one hook waits for images and rollouts.
 const BUDGET: Duration = Duration::from_secs(90);
@@ -54,7 +54,7 @@ pub struct Replacement {
     pub namespace: String,
     /// Name of istiod's Deployment.
     pub istiod: Option<ObjectRef>,
-    /// What ran before; its first object is the record.
+    /// What ran before; its record comes first.
     pub fallback: Option<Fallback>,
 }
 
@@ -318,13 +318,11 @@ impl Cluster {
             version: version.clone(),
             why: why.clone(),
         };
-        if let Some(record) = set
-            .stages
-            .first_mut()
-            .and_then(|stage| stage.objects.first_mut())
-        {
-            record::mark(record, &failed);
-        }
+        let stages = set.stages.iter_mut();
+        let noted = stages
+            .filter(|stage| stage.name == RECORD)
+            .flat_map(|stage| &mut stage.objects);
+        noted.for_each(|record| record::mark(record, &failed));
         self.engine.apply(&set).await.map_err(|e| self.failed(e))?;
         Ok(Trouble::RolledBack {
             version,
