@@ -173,7 +173,8 @@ pub(super) fn workspace_dependencies(facts: &Facts) -> Findings {
     let manifests = facts
         .tree
         .ending("Cargo.toml")
-        .filter(|(path, _)| *path != "Cargo.toml");
+        // A package outside the workspace has no table to take from.
+        .filter(|(path, text)| *path != "Cargo.toml" && !text.contains("\n[workspace]\n"));
     manifests
         .flat_map(|(path, text)| own_versions(path, text))
         .collect()

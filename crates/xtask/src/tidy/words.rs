@@ -44,7 +44,7 @@ const BANNED: &[Banned] = &[
             concat!("deb.debian", ".org"),
         ],
         // Cargo writes its source into the lock file.
-        except: &["Cargo.lock"],
+        except: &["Cargo.lock", "tests/fuzz/libfuzzer/Cargo.lock"],
     },
 ];
 
