@@ -31,10 +31,6 @@ fn peak() -> u64 {
 }
 
 /// Reads, writes of the first hook, and reads and writes of one in which nothing changed.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a figure to print, not to decide by"
-)]
 fn cost(count: u32) -> (usize, usize, usize, usize) {
     let api = cluster();
     let state = related(count);
