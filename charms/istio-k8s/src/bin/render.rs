@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::{Parser, ValueEnum};
 use mesh::control_plane::render::chart_with_webhooks;
-use mesh::control_plane::{Settings, control_plane};
+use mesh::control_plane::{Settings, control_plane, profile};
 use mesh::payload::{ChartName, Payload};
 use serde_json::{Map, Value, json};
 
@@ -87,10 +87,8 @@ fn render(arguments: &Arguments) -> Result<()> {
     let settings = settings(arguments)?;
     let objects = match arguments.chart {
         Some(chart) => {
-            let mut values = settings.values.clone();
-            if let Some(profile) = arguments.profile.as_deref().filter(|p| *p != "default") {
-                helm_chart::values::layer(&mut values, json!({"profile": profile}));
-            }
+            let mut values = of_profile(&payload, chart.into(), &settings.profile)?;
+            helm_chart::values::layer(&mut values, settings.values.clone());
             if !settings.revision.is_default() {
                 let revision = settings.revision.chart_value();
                 helm_chart::values::layer(&mut values, json!({"revision": revision}));
@@ -104,6 +102,22 @@ fn render(arguments: &Arguments) -> Result<()> {
         writeln!(out, "---\n{}", yaml::emit(&object)?.trim_end())?;
     }
     Ok(())
+}
+
+/// The values by which one chart takes a profile: its own of that name, as Helm would, else what the release's profile says.
+fn of_profile(payload: &Payload, chart: ChartName, name: &str) -> Result<Value> {
+    let own = format!("files/profile-{name}.yaml");
+    if payload.chart(chart).file_names().any(|file| file == own) {
+        return Ok(json!({"profile": name}));
+    }
+    let Some(profile) = payload.profile(name) else {
+        let known: Vec<&str> = payload.profile_names().collect();
+        bail!(
+            "--profile: {name:?} is unknown, this release has {}",
+            known.join(", ")
+        );
+    };
+    Ok(profile::chart_values(&profile))
 }
 
 fn settings(arguments: &Arguments) -> Result<Settings> {
