@@ -119,7 +119,7 @@ impl Life {
     }
 
     pub fn crashing_values() -> String {
-        let bad = "pilot:\n  extraContainerArgs: ['--no-such-flag']\n";
+        let bad = "pilot:\n  extraContainerArgs: ['--tls-cipher-suites=none']\n";
         format!(
             "values={}",
             testbed::pilot_values().replacen("pilot:\n", bad, 1)
