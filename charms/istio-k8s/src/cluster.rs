@@ -2,7 +2,7 @@
 
 use juju_charm::{EffectError, Effects, Problem, Progress};
 use juju_hooks::{AppName, Context};
-use kube_apply::{Advice, Remedy, Applied, Connect, Engine, Error, Note, Object, Observed, Plan};
+use kube_apply::{Advice, Applied, Connect, Engine, Error, Note, Object, Observed, Plan, Remedy};
 use mesh::proxy_status;
 
 use crate::observe::{Proxies, Query, View};

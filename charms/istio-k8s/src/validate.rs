@@ -86,7 +86,11 @@ fn migrating(view: &ModelView, cluster: &View) -> Option<Problem> {
     let hint = format!("juju run {app}/leader migrate");
     match &cluster.migration {
         Some(journal) if !journal.has_ended() => {
-            let way = if journal.back { "is being taken back" } else { "is under way" };
+            let way = if journal.back {
+                "is being taken back"
+            } else {
+                "is under way"
+            };
             Some(Problem::waiting(format!("migration {} {way}", journal.plan)).with_hint(hint))
         }
         Some(journal) if !journal.back => None,

@@ -188,10 +188,12 @@ pub fn is_istio_definition(name: &str) -> bool {
 mod tests {
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "literals are passed")]
     fn object(metadata: Value) -> Value {
         json!({"kind": "Service", "metadata": metadata})
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "literals are passed")]
     #[track_caller]
     fn check(metadata: Value, marked: &[Former], patch: Value) {
         let object = object(metadata);

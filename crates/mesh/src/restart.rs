@@ -224,6 +224,7 @@ fn plain(value: &Value) -> String {
 mod tests {
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "literals are passed")]
     fn pod(name: &str, owner: Value, image: &str) -> Value {
         json!({
             "metadata": {

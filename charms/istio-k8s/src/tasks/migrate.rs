@@ -26,7 +26,7 @@ use crate::validate::Validated;
 /// Minutes of one action, unless it says otherwise.
 const BUDGET: u64 = 8;
 /// What a hook gives to a migration that goes on by itself.
-const HOOK: Duration = Duration::from_secs(60);
+const HOOK: Duration = Duration::from_mins(1);
 
 /// What to do about a migration.
 #[derive(Debug)]
@@ -49,11 +49,7 @@ pub struct Migrate {
 }
 
 /// What an action asks.
-pub(super) fn task(
-    view: &ModelView,
-    validated: &Validated,
-    params: Params<'_>,
-) -> Option<Migrate> {
+pub(super) fn task(view: &ModelView, validated: &Validated, params: Params<'_>) -> Migrate {
     let named = |name| Some(params.text(name).to_owned()).filter(|text| !text.is_empty());
     let settings = match validated {
         Validated::Aside(settings) => Some(settings.clone()),
@@ -63,12 +59,15 @@ pub(super) fn task(
     };
     let inventory = inventory(view);
     let labels = inventory.labels().into_iter();
-    Some(Migrate {
+    Migrate {
         from: named("from-namespace")
             .or_else(|| view.config.str("migrate-from").map(str::to_owned))
             .unwrap_or_default(),
         settings,
-        release: view.resources.get(RELEASE).and_then(|file| file.clone().ok()),
+        release: view
+            .resources
+            .get(RELEASE)
+            .and_then(|file| file.clone().ok()),
         owner: NewOwner {
             labels: labels.map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
             manager: inventory.manager(),
@@ -89,18 +88,27 @@ pub(super) fn task(
         rollback: params.flag("rollback"),
         auto: Some(params.flag("auto")),
         limits: Limits {
-            budget: Duration::from_secs(60 * params.number("budget", BUDGET).clamp(1, BUDGET)),
+            budget: Duration::from_mins(params.number("budget", BUDGET).clamp(1, BUDGET)),
             until: named("step").or_else(|| named("until")),
         },
         step: named("step"),
         format: params.text("format").to_owned(),
-    })
+    }
 }
 
 /// A hook goes on with a migration that was told to go on by itself.
-pub(super) fn in_a_hook(view: &ModelView, cluster: &View, validated: &Validated) -> Option<Migrate> {
-    let running = cluster.migration.as_ref().filter(|journal| !journal.has_ended())?;
-    let Validated::Aside(_) = validated else { return None };
+pub(super) fn in_a_hook(
+    view: &ModelView,
+    cluster: &View,
+    validated: &Validated,
+) -> Option<Migrate> {
+    let running = cluster
+        .migration
+        .as_ref()
+        .filter(|journal| !journal.has_ended())?;
+    let Validated::Aside(_) = validated else {
+        return None;
+    };
     (running.auto && !running.back && view.leader).then(|| Migrate {
         from: String::new(),
         settings: None,
@@ -179,7 +187,11 @@ impl Migrate {
         step: &str,
     ) -> Result<(), String> {
         let plan = executor.plan().await.map_err(|f| chain(&f))?;
-        let journal = executor.journal().await.map_err(|f| chain(&f))?.unwrap_or_default();
+        let journal = executor
+            .journal()
+            .await
+            .map_err(|f| chain(&f))?
+            .unwrap_or_default();
         let done = |id: &str| journal.state(id) == migration::execute::State::Done;
         match plan.steps.iter().find(|step| !done(&step.id)) {
             Some(next) if next.id == step => Ok(()),
@@ -220,13 +232,19 @@ impl Migrate {
 
     fn target(&self, snapshot: &Snapshot, settings: &Settings) -> Result<Target, String> {
         let Some(file) = &self.release else {
-            return Err(format!("attach the release: juju attach-resource {} {RELEASE}=…", self.daemon));
+            return Err(format!(
+                "attach the release: juju attach-resource {} {RELEASE}=…",
+                self.daemon
+            ));
         };
         let bytes = fs::read(file).map_err(|error| error.to_string())?;
         let payload = Payload::from_tar_gz(&bytes).map_err(|error| chain(&error))?;
         let version = payload.chart(ChartName::Istiod).app_version.clone();
         let planes = control_planes(snapshot);
-        let Some(plane) = planes.into_iter().find(|plane| plane.namespace == self.from) else {
+        let Some(plane) = planes
+            .into_iter()
+            .find(|plane| plane.namespace == self.from)
+        else {
             return Err(format!("no istiod in namespace {}", self.from));
         };
         let source = Source::new(snapshot, plane);
@@ -235,8 +253,15 @@ impl Migrate {
             gateways: Vec::new(),
             ..settings.clone()
         };
-        Target::render(&payload, &version, &settings, &source.plane, &mesh, self.strategy)
-            .map_err(|error| chain(&error))
+        Target::render(
+            &payload,
+            &version,
+            &settings,
+            &source.plane,
+            &mesh,
+            self.strategy,
+        )
+        .map_err(|error| chain(&error))
     }
 }
 
@@ -286,4 +311,3 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     }
     text
 }
-

@@ -125,9 +125,9 @@ pub fn of(view: &ModelView, validated: &Validated, cluster: &View) -> Vec<Task> 
     let task = match call.name.as_str() {
         "adopt" => adopt::task(view, validated, cluster, params).map(|t| Task::Adopt(Box::new(t))),
         "disown" => disown::task(view, params).map(Task::Disown),
-        "migrate" => {
-            migrate::task(view, validated, params).map(|t| Task::Migrate(Box::new(t)))
-        }
+        "migrate" => Some(Task::Migrate(Box::new(migrate::task(
+            view, validated, params,
+        )))),
         "purge" => purge::task(view, cluster, params).map(Task::Purge),
         "render" => render::task(view, validated, cluster, params).map(Task::Render),
         "restart-proxies" => restart::task(params).map(Task::Restart),
@@ -141,7 +141,10 @@ fn of_hook(view: &ModelView, validated: &Validated, cluster: &View) -> Vec<Task>
     let mut tasks = Vec::new();
     if matches!(validated, Validated::Aside(_)) {
         let migration = migrate::in_a_hook(view, cluster, validated);
-        return migration.into_iter().map(|t| Task::Migrate(Box::new(t))).collect();
+        return migration
+            .into_iter()
+            .map(|t| Task::Migrate(Box::new(t)))
+            .collect();
     }
     if view.context.event == Event::Remove {
         tasks.extend(authority::at_removal(view, validated, cluster).map(Task::Forget));

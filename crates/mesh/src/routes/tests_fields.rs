@@ -211,7 +211,7 @@ fn what_could_spoil_the_shared_object_is_refused() {
             r.matches[0].headers = vec![(
                 "X-Istio_Integrator-Guard".into(),
                 StringMatch::Exact("a".into()),
-            )]
+            )];
         },
         "header \"X-Istio_Integrator-Guard\" cannot be matched",
     );
