@@ -40,6 +40,8 @@ impl Recipe {
         let mut flags = vec![
             "-trimpath".into(),
             "-buildvcs=false".into(),
+            // Nobody debugs these programs; without the tables they compile a tenth faster.
+            "-gcflags=all=-dwarf=0".into(),
             "-ldflags".into(),
             linker,
         ];
@@ -132,6 +134,8 @@ impl Go {
             .arg(&self.program)
             .env("GOTOOLCHAIN", "local")
             .env("GOFLAGS", "-mod=readonly")
+            // The compiler lives for seconds: collecting its garbage costs more than the memory.
+            .env("GOGC", "800")
             .env("CGO_ENABLED", "0");
         command
     }
