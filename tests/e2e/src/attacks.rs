@@ -5,12 +5,15 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
 /// How long an answer may pause before it counts as whole.
 const PAUSE: Duration = Duration::from_millis(1500);
+/// Attempts under way at the same time.
+const AT_ONCE: usize = 16;
 const HOST: &str = "apps.example.com";
 
 /// One attempt.
@@ -41,6 +44,32 @@ pub fn send(address: SocketAddr, bytes: &[u8]) -> Result<Vec<u8>> {
         answer.extend_from_slice(&block[..count]);
     }
     Ok(answer)
+}
+
+/// Sends every attempt, several at a time: many are answered only by the pause at their end. The
+/// answers are in the table's order.
+///
+/// # Errors
+/// No connection.
+pub fn send_all(address: SocketAddr, table: &[Attack]) -> Result<Vec<Vec<u8>>> {
+    let share = table.len().div_ceil(AT_ONCE).max(1);
+    let answers = thread::scope(|scope| {
+        let senders: Vec<_> = table
+            .chunks(share)
+            .map(|attacks| {
+                scope.spawn(move || {
+                    let answers = attacks.iter().map(|attack| send(address, &attack.bytes));
+                    answers.collect::<Result<Vec<_>>>()
+                })
+            })
+            .collect();
+        let joined = senders.into_iter().map(|sender| {
+            let answers = sender.join();
+            answers.unwrap_or_else(|_| Err(anyhow::anyhow!("a sender ended early")))
+        });
+        joined.collect::<Result<Vec<_>>>()
+    })?;
+    Ok(answers.into_iter().flatten().collect())
 }
 
 /// All attempts on what is under `guarded`, with `open` (both like `/a`) as a way in.

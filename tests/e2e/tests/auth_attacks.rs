@@ -56,8 +56,8 @@ fn is_from(answer: &[u8], app: &str) -> bool {
 fn attempt(story: &Story, state: &str) -> Result<()> {
     let table = attacks::table(&format!("/{MODEL}-echo"), &format!("/{MODEL}-status"));
     let (mut passed, mut silent) = (Vec::new(), 0);
-    for attack in &table {
-        let answer = send(story.gateway.address, &attack.bytes)?;
+    let answers = attacks::send_all(story.gateway.address, &table)?;
+    for (attack, answer) in table.iter().zip(answers) {
         silent += usize::from(answer.is_empty());
         let text = String::from_utf8_lossy(&answer);
         if is_from(&answer, "echo") || is_from(&answer, "dashboard") {
