@@ -188,7 +188,9 @@ fn the_old_revision_goes_when_nobody_needs_it(life: &Life) -> Result<()> {
         "{:#}",
         refused.err().context("it still serves the workload")?
     );
-    ensure!(refused.contains("still serves web-"), "{refused}");
+    ensure!(refused.contains("still serves "), "{refused}");
+    ensure!(refused.contains("web-"), "{refused}");
+    life.restart("edge-lab", "edge")?;
     life.restart("web-lab", "web")?;
     life.serves("web-lab", "1.31.0")?;
     until(
