@@ -13,7 +13,8 @@ use serde_json::json;
 use testbed::audit::writes;
 
 /// A gateway without pods: an injector that is only played could not admit any.
-const GATEWAY: &str = "gateways=- {name: edge, namespace: edge-lab, replicas: 0}";
+const GATEWAY: &str = "gateways=- {name: edge, namespace: edge-lab, \
+    values: {replicaCount: 0, autoscaling: {enabled: false}}}";
 
 #[test]
 fn removal_deletes_what_it_owns_and_no_definition_and_no_namespace() -> Result<()> {

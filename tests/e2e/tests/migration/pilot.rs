@@ -18,7 +18,7 @@ pub(crate) const OLD: &str = "kubeflow-lab";
 /// The gateway's Deployment and Service.
 pub(crate) const GATEWAY: &str = "istio-ingressgateway-workload";
 /// Where the clients inside leave their counts.
-pub(crate) const TALLIES: &str = "/var/tmp/istio-migration-tallies";
+pub(crate) const TALLIES: &str = "/run/istio-migration-tallies";
 const LIMIT: Duration = Duration::from_mins(3);
 
 /// The cluster.
@@ -44,7 +44,6 @@ impl Lab {
             node,
             istioctl,
         };
-        drop(lab.inside("rm", &["-rf", TALLIES])?);
         lab.install()?;
         lab.populate()?;
         Ok(lab)
