@@ -29,6 +29,11 @@ impl Outcome {
         self.report.push_str(&other.report);
     }
 
+    /// Whether no test ran, be it well or not.
+    pub(crate) fn ran_nothing(&self) -> bool {
+        self.passed == 0 && self.failed.is_empty()
+    }
+
     /// Adds a line to what is reported.
     pub(crate) fn say(&mut self, line: &str) {
         self.report.push_str(line);

@@ -30,7 +30,7 @@ pub(crate) struct Selection {
     pub(crate) tier: Option<Tier>,
     /// Only these packages; all when empty.
     pub(crate) packages: Vec<String>,
-    /// Only tests whose name contains one of these; all when empty.
+    /// Only tests whose name, or whose file's name, contains one of these; all when empty.
     pub(crate) filters: Vec<String>,
 }
 
@@ -52,8 +52,11 @@ impl Selection {
         }
     }
 
-    fn wants(&self, test: &str) -> bool {
-        self.filters.is_empty() || self.filters.iter().any(|filter| test.contains(filter))
+    fn wants(&self, binary: &Binary, test: &str) -> bool {
+        let named = |filter: &String| {
+            (binary.integration && binary.target.contains(filter)) || test.contains(filter)
+        };
+        self.filters.is_empty() || self.filters.iter().any(named)
     }
 
     /// An empty tier is a mistake, but not where a part of the tests was asked for.
@@ -79,6 +82,16 @@ pub(crate) fn run(workspace: &Workspace, selection: &Selection) -> Result<ExitCo
         if let Err(error) = run_tests(workspace, selection, &tests, &mut sum) {
             finish("build", begun, Err(error), &mut sum);
         }
+    }
+    if sum.ran_nothing() && !selection.filters.is_empty() {
+        let filters = selection.filters.join(", ");
+        let words = format!("no test and no file of tests is named like {filters}");
+        finish(
+            "selection",
+            Instant::now(),
+            Ok(failure("selection", &words)),
+            &mut sum,
+        );
     }
     for failed in &sum.failed {
         println!("failed: {failed}");
@@ -237,7 +250,7 @@ fn shares(binary: &Binary, tests: &[String], selection: &Selection) -> Vec<Share
     let mut sorted: BTreeMap<Tier, Vec<String>> = BTreeMap::new();
     for test in tests {
         let tier = Tier::of(&binary.package, &binary.target, binary.integration, test);
-        if selection.takes(&binary.package) && selection.wants(test) {
+        if selection.takes(&binary.package) && selection.wants(binary, test) {
             sorted.entry(tier).or_default().push(test.clone());
         }
     }
@@ -272,8 +285,7 @@ fn run_tier(
     if tier == Tier::Unit && selection.filters.is_empty() && tidy::has_examples(workspace)? {
         outcome.add(examples(workspace, selection)?);
     }
-    let none = outcome.passed == 0 && outcome.failed.is_empty();
-    if none && !selection.may_be_empty() {
+    if outcome.ran_nothing() && !selection.may_be_empty() {
         return Ok(failure(tier.name(), "no test in this tier"));
     }
     Ok(outcome)
@@ -387,6 +399,22 @@ mod tests {
             ..Selection::default()
         });
         assert_eq!(some, [(Tier::Unit, vec![tests[2].clone()])]);
+        let none = names(&Selection {
+            filters: vec![binary.target.clone()],
+            ..Selection::default()
+        });
+        assert_eq!(none, [], "a library's name is no name of a test");
+        let file = Binary {
+            target: "charmed".to_owned(),
+            integration: true,
+            ..binary.clone()
+        };
+        let of_the_file = Selection {
+            filters: vec!["charmed".to_owned()],
+            ..Selection::default()
+        };
+        let whole = shares(&file, &tests, &of_the_file);
+        assert_eq!(whole.iter().map(|s| s.tests.len()).sum::<usize>(), 3);
     }
 
     #[test]
