@@ -18,6 +18,8 @@ use crate::api::{Api, wait};
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 /// Longest wait for the end of a namespace: pods take their grace period.
 const LIMIT: Duration = Duration::from_mins(3);
+/// Longest wait for the API server to act on a right that was given or taken: it learns of it by a watch.
+const RIGHTS: Duration = Duration::from_secs(30);
 /// A token outlives any test.
 const TOKEN_SECONDS: u32 = 24 * 60 * 60;
 
@@ -91,6 +93,8 @@ impl RealCloud {
         for (path, object) in app.objects() {
             self.api.apply(&path, &object)?;
         }
+        let pods = json!({"namespace": namespace, "resource": "pods", "verb": "list"});
+        self.wait_until_allowed(app, &pods, true)?;
         self.trust(app, trusted)?;
         let request = json!({
             "apiVersion": "authentication.k8s.io/v1",
@@ -111,14 +115,24 @@ impl RealCloud {
         })
     }
 
+    /// Gives or takes the whole cluster, and returns when the API server's authorizer knows.
     fn trust(&self, app: &App<'_>, trusted: bool) -> Result<()> {
         if trusted {
-            self.api
-                .apply(&app.cluster_binding(), &app.trust())
-                .map(|_| ())
+            self.api.apply(&app.cluster_binding(), &app.trust())?;
         } else {
-            self.api.delete(&app.cluster_binding())
+            self.api.delete(&app.cluster_binding())?;
         }
+        let everything = json!({"group": "*", "resource": "*", "verb": "*"});
+        self.wait_until_allowed(app, &everything, trusted)
+    }
+
+    fn wait_until_allowed(&self, app: &App<'_>, access: &Value, allowed: bool) -> Result<()> {
+        let reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        let review = app.review(access);
+        wait(&format!("the rights of {app}"), RIGHTS, || {
+            let answer = self.api.call(&Method::POST, reviews, Some(&review))?;
+            Ok((answer["status"]["allowed"] == allowed).then_some(()))
+        })
     }
 
     fn forget(&self, app: &App<'_>) -> Result<()> {
@@ -260,6 +274,23 @@ impl App<'_> {
                 }),
             ),
         ]
+    }
+
+    /// The question whether the application may do this.
+    fn review(&self, access: &Value) -> Value {
+        json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {
+                "user": format!("system:serviceaccount:{}:{}", self.model, self.name),
+                "groups": [
+                    "system:serviceaccounts",
+                    format!("system:serviceaccounts:{}", self.model),
+                    "system:authenticated",
+                ],
+                "resourceAttributes": access,
+            },
+        })
     }
 
     fn trust(&self) -> Value {
