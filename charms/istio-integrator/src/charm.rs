@@ -1,6 +1,6 @@
 //! Ties the steps together.
 
-use juju_charm::{ActionOutcome, Charm, ModelView, Outcome, Problem};
+use juju_charm::{ActionCall, ActionOutcome, Charm, ModelView, Outcome, Problem};
 use kube_apply::Plan;
 
 use crate::check::{self, Answered, Check};
@@ -41,8 +41,8 @@ impl Charm for IstioIntegrator {
         checking.then(|| check::check(validated)).flatten()
     }
 
-    fn wants_plan(action: &str) -> bool {
-        action == "dry-run"
+    fn wants_plan(action: &ActionCall) -> bool {
+        action.name == "dry-run"
     }
 
     fn outcome(

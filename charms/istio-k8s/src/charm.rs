@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use juju_charm::{ActionOutcome, Charm, ModelView, Outcome, Problem};
+use juju_charm::{ActionCall, ActionOutcome, Charm, ModelView, Outcome, Problem};
 use kube_apply::{Applied, Plan};
 
 use crate::cluster::Cluster;
@@ -62,7 +62,7 @@ impl Charm for IstioK8s {
         outcome
     }
 
-    fn wants_plan(action: &str) -> bool {
+    fn wants_plan(action: &ActionCall) -> bool {
         actions::wants_plan(action)
     }
 

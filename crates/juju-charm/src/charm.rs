@@ -1,12 +1,12 @@
 //! A charm author's whole contract.
 
-use juju_hooks::{Event, SecretId};
+use juju_hooks::SecretId;
 
 use crate::action::ActionOutcome;
 use crate::outcome::Outcome;
 use crate::problem::Problem;
 use crate::progress::Progress;
-use crate::view::ModelView;
+use crate::view::{ActionCall, ModelView};
 
 /// What a charm does to the world besides Juju. The types are the charm's own; this crate only
 /// hands them from step to step.
@@ -141,13 +141,6 @@ pub trait Charm {
     /// What validation makes of the inputs.
     type Validated;
 
-    /// Whether [`ModelView::planned_units`] is needed in a hook; it costs a hook tool. Always read
-    /// in `remove`.
-    fn wants_planned_units(event: &Event) -> bool {
-        let _ = event;
-        true
-    }
-
     /// Secrets to read besides those in config options: ids found in remote data.
     fn secrets(view: &ModelView) -> Vec<SecretId> {
         let _ = view;
@@ -174,8 +167,9 @@ pub trait Charm {
     where
         Self: Sized;
 
-    /// The work to do, if any. Asked in an action, after its plan; in a hook, only once what is
-    /// desired was applied. Whatever the problems are: `validated` has to tell when not to.
+    /// The work to do, if any. Asked in an action, after its plan if that did not fail; in a hook,
+    /// only once what is desired was applied. Whatever the problems are: `validated` has to tell
+    /// when not to.
     fn work(
         view: &ModelView,
         validated: &Self::Validated,
@@ -201,8 +195,8 @@ pub trait Charm {
     where
         Self: Sized;
 
-    /// Whether the action needs a plan.
-    fn wants_plan(action: &str) -> bool {
+    /// Whether the action needs a plan. Without one that was wanted, no work is done.
+    fn wants_plan(action: &ActionCall) -> bool {
         let _ = action;
         false
     }

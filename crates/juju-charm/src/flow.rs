@@ -94,10 +94,8 @@ async fn steps<C: Charm, F: EffectsFor<C>>(
     }
     let in_action = matches!(context.event, Event::Action(_));
     let budget = Budget::new(host.deadline, in_action);
-    // The last hook has to know that it is the last.
-    let goal = context.event == Event::Remove || C::wants_planned_units(&context.event);
-    let mut view = ModelView::load(context, metadata, host.tools, host.clock, goal)
-        .map_err(HookError::Load)?;
+    let mut view =
+        ModelView::load(context, metadata, host.tools, host.clock).map_err(HookError::Load)?;
     view.load_secrets(C::secrets(&view), host.tools);
 
     let fx = match settled("connect", connect(&view.context))? {
@@ -167,19 +165,20 @@ async fn act<C: Charm, F: EffectsFor<C>>(
         mut problems,
     } = known;
     let host = told.host;
-    let wants_plan = view
-        .action
-        .as_ref()
-        .is_some_and(|call| C::wants_plan(&call.name));
+    let wants_plan = view.action.as_ref().is_some_and(C::wants_plan);
     let mut plan = None;
+    let mut may_work = true;
     if wants_plan && let Some(objects) = C::desired(&view, &validated, &cluster) {
         match budget.spend("plan", fx.plan(objects)).await? {
             Ok(result) => plan = Some(result),
-            Err(problem) => problems.push(problem),
+            Err(problem) => {
+                may_work = false;
+                problems.push(problem);
+            }
         }
     }
     let mut done = None;
-    if let Some(work) = C::work(&view, &validated, &cluster) {
+    if may_work && let Some(work) = C::work(&view, &validated, &cluster) {
         match budget.spend("work", fx.work(work, told)).await? {
             Ok(result) => done = Some(result),
             Err(problem) => return failed(&problem, host),

@@ -14,8 +14,8 @@ use crate::view::{ActionCall, Config, ModelView, RelationView};
 impl ModelView {
     /// Reads the model. Secrets named by config options are read too.
     ///
-    /// Without `goal` the planned units are not asked for and count as one. Questions that do not
-    /// need each other's answers are put together.
+    /// The planned units are asked for in `remove` only, where the last hook has to know that it is
+    /// the last. Questions that do not need each other's answers are put together.
     ///
     /// Remote data Juju no longer gives out counts as empty; a relation that vanishes while it is
     /// read is left out; everything else that fails is an error.
@@ -24,11 +24,10 @@ impl ModelView {
         metadata: &Metadata,
         tools: &dyn HookTools,
         clock: &dyn Clock,
-        goal: bool,
     ) -> Result<Self> {
         let now = clock.now();
         let endpoints: Vec<&EndpointName> = metadata.endpoints.keys().collect();
-        let opening = tools.opening(&endpoints, goal);
+        let opening = tools.opening(&endpoints, context.event == Event::Remove);
         let config = Config::new(opening.config?);
         let leader = opening.leader?;
         let planned_units = match opening.goal {

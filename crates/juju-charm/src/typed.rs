@@ -5,9 +5,11 @@
 //! `Metadata::config_disagreements` and `Metadata::action_disagreements`, in a test.
 //!
 //! Invariant: an integer is an integer however Juju wrote it, `5` or `5.0`; nothing else is
-//! converted.
+//! converted. A text that does not fit is in no error: it may be a secret in the wrong place, and
+//! statuses and logs are read by many.
 
 mod check;
+mod given;
 mod shape;
 
 use std::fmt;
@@ -15,11 +17,13 @@ use std::fmt;
 use juju_hooks::{Databag, check_results, flatten_results};
 use serde::de::value::StrDeserializer;
 use serde::de::{
-    self, DeserializeOwned, DeserializeSeed, IntoDeserializer as _, MapAccess, Visitor,
+    self, DeserializeOwned, DeserializeSeed, Expected, IntoDeserializer as _, MapAccess,
+    Unexpected, Visitor,
 };
 use serde::{Deserializer, Serialize, forward_to_deserialize_any};
 use serde_json::{Map, Value};
 
+use self::given::Given;
 use crate::action::ActionOutcome;
 use crate::problem::Problem;
 use crate::view::{ActionCall, Config};
@@ -56,6 +60,28 @@ impl de::Error for TypedError {
         Self {
             key: Some(field.to_owned()),
             reason: "not set".to_owned(),
+        }
+    }
+
+    fn invalid_type(given: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        match given {
+            Unexpected::Str(_) => Self::custom(format_args!("expected {expected}")),
+            given => Self::custom(format_args!("invalid type: {given}, expected {expected}")),
+        }
+    }
+
+    fn invalid_value(given: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        match given {
+            Unexpected::Str(_) => Self::custom(format_args!("expected {expected}")),
+            given => Self::custom(format_args!("invalid value: {given}, expected {expected}")),
+        }
+    }
+
+    fn unknown_variant(_given: &str, expected: &'static [&'static str]) -> Self {
+        match expected {
+            [] => Self::custom("there is no value for it"),
+            [one] => Self::custom(format_args!("expected {one}")),
+            several => Self::custom(format_args!("expected one of {}", several.join(", "))),
         }
     }
 }
@@ -96,14 +122,25 @@ impl ActionOutcome {
     }
 }
 
+/// What Juju itself writes into unit databags, not as JSON.
+const JUJUS_KEYS: [&str; 3] = ["egress-subnets", "ingress-address", "private-address"];
+
 /// A databag whose values are JSON, as a struct; the convention of `ops`' typed relation data.
-/// Keys Juju itself writes into unit databags are no JSON and are left out.
+/// Keys Juju itself writes into unit databags are left out; any other value that is no JSON is an
+/// error, whether or not the struct has its key.
 pub fn read_databag<T: DeserializeOwned>(data: &Databag) -> Result<T, TypedError> {
+    let own = data
+        .iter()
+        .filter(|(key, _)| !JUJUS_KEYS.contains(&key.as_str()));
     let read = |(key, text): (&String, &String)| {
-        let value = serde_json::from_str(text).ok()?;
-        Some((key.clone(), value))
+        let value = serde_json::from_str(text).map_err(|error| TypedError {
+            key: Some(key.clone()),
+            reason: format!("no JSON: {error}"),
+        })?;
+        Ok((key.clone(), value))
     };
-    T::deserialize(Texts(data.iter().filter_map(read).collect()))
+    let values: Result<_, TypedError> = own.map(read).collect();
+    T::deserialize(Texts(values?))
 }
 
 /// A struct as a databag whose values are JSON. What is `None` deletes its key.
@@ -126,10 +163,7 @@ impl<'de> Deserializer<'de> for Texts {
     type Error = TypedError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TypedError> {
-        visitor.visit_map(Entries {
-            rest: self.0.into_iter(),
-            current: None,
-        })
+        visitor.visit_map(Entries::new(self.0))
     }
 
     forward_to_deserialize_any! {
@@ -142,6 +176,15 @@ impl<'de> Deserializer<'de> for Texts {
 struct Entries {
     rest: serde_json::map::IntoIter,
     current: Option<(String, Value)>,
+}
+
+impl Entries {
+    fn new(fields: Map<String, Value>) -> Self {
+        Self {
+            rest: fields.into_iter(),
+            current: None,
+        }
+    }
 }
 
 impl<'de> MapAccess<'de> for Entries {
@@ -164,24 +207,16 @@ impl<'de> MapAccess<'de> for Entries {
         seed: V,
     ) -> Result<V::Value, TypedError> {
         let (key, value) = self.current.take().unwrap_or_default();
-        let given = value.clone();
-        seed.deserialize(whole(value)).map_err(|error| TypedError {
+        let given = match &value {
+            Value::String(_) => "the text".to_owned(),
+            Value::Array(_) => "the list".to_owned(),
+            Value::Object(_) => "the map".to_owned(),
+            plain => plain.to_string(),
+        };
+        seed.deserialize(Given(value)).map_err(|error| TypedError {
             reason: format!("{given} does not fit: {error}"),
             key: Some(key),
         })
-    }
-}
-
-/// A number without fraction as an integer, which reads as a float as well.
-fn whole(value: Value) -> Value {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    let Some(float) = value.as_f64().filter(|_| value.is_f64()) else {
-        return value;
-    };
-    if float.fract() == 0.0 && float.abs() <= EXACT {
-        serde_json::from_str(&format!("{float:.0}")).unwrap_or(value)
-    } else {
-        value
     }
 }
 
@@ -242,6 +277,84 @@ mod tests {
             "option port: 1.5 does not fit: invalid type: floating point `1.5`, expected u16; \
              run: juju config meshy port=VALUE",
         );
+        check(
+            json!({"port": "hunter2", "ratio": 1}),
+            "option port: the text does not fit: expected u16; \
+             run: juju config meshy port=VALUE",
+        );
+    }
+
+    #[test]
+    fn a_text_that_does_not_fit_is_not_repeated() {
+        #[derive(Debug, PartialEq, Deserialize)]
+        #[serde(rename_all = "lowercase")]
+        enum Kind {
+            Plain,
+            Sized(u8),
+        }
+        #[derive(Debug, PartialEq, Deserialize)]
+        struct Inner {
+            port: u16,
+        }
+        #[derive(Debug, PartialEq, Deserialize)]
+        struct Params {
+            kind: Option<Kind>,
+            letter: Option<char>,
+            list: Option<Vec<f64>>,
+            inner: Option<Inner>,
+        }
+        let read = |params: Value| {
+            let name = "set".to_owned();
+            let params = params.as_object().cloned().unwrap();
+            ActionCall { name, params }.read::<Params>()
+        };
+        let check = |params: Value, expect: &str| {
+            assert_eq!(read(params).unwrap_err().to_string(), expect);
+        };
+        check(
+            json!({"kind": "hunter2"}),
+            "kind: the text does not fit: expected one of plain, sized",
+        );
+        check(
+            json!({"letter": "hunter2"}),
+            "letter: the text does not fit: expected a character",
+        );
+        check(
+            json!({"list": [1, "hunter2"]}),
+            "list: the list does not fit: expected f64",
+        );
+        check(
+            json!({"inner": {"port": "hunter2"}}),
+            "inner: the map does not fit: port: the text does not fit: expected u16",
+        );
+        let all = read(json!({
+            "kind": {"sized": 3.0}, "letter": "x", "list": [1, 2.5], "inner": {"port": 80.0},
+        }));
+        let expect = Params {
+            kind: Some(Kind::Sized(3)),
+            letter: Some('x'),
+            list: Some(vec![1.0, 2.5]),
+            inner: Some(Inner { port: 80 }),
+        };
+        assert_eq!(all, Ok(expect));
+        let plain = read(json!({"kind": "plain", "letter": null})).unwrap();
+        assert_eq!((plain.kind, plain.letter), (Some(Kind::Plain), None));
+    }
+
+    #[test]
+    fn a_value_in_a_databag_that_is_no_json_is_reported_with_its_key() {
+        let check = |key: &str, expect: Result<BTreeMap<String, Value>, &str>| {
+            let bag = Databag::from([(key.to_owned(), "10.1.2.3".to_owned())]);
+            let read = read_databag(&bag).map_err(|error| error.to_string());
+            assert_eq!(read, expect.map_err(str::to_owned));
+        };
+        check(
+            "host",
+            Err("host: no JSON: trailing characters at line 1 column 5"),
+        );
+        for key in JUJUS_KEYS {
+            check(key, Ok(BTreeMap::new()));
+        }
     }
 
     #[test]

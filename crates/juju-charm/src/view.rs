@@ -18,8 +18,8 @@ pub struct ModelView {
     pub config: Config,
     /// Whether this unit leads (when this was read).
     pub leader: bool,
-    /// How many units the application is to have; those on their way out do not count. One if
-    /// [`Charm::wants_planned_units`](crate::Charm::wants_planned_units) did not ask for it.
+    /// In `remove`, how many units the application is to have; those on their way out do not count.
+    /// Elsewhere one.
     pub planned_units: u32,
     /// Relations on declared endpoints, by endpoint and number; the one being broken included.
     pub relations: Vec<RelationView>,

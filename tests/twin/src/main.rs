@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::process::ExitCode;
 
-use juju_charm::{ActionOutcome, Charm, Event, LocalData, ModelView, NoWorld, Outcome, Problem};
+use juju_charm::{ActionOutcome, Charm, LocalData, ModelView, NoWorld, Outcome, Problem};
 
 struct Twin;
 
@@ -18,10 +18,6 @@ impl Charm for Twin {
     const METADATA: &'static str = include_str!("../charmcraft.yaml");
     type Fx = NoWorld;
     type Validated = Sum;
-
-    fn wants_planned_units(_: &Event) -> bool {
-        false
-    }
 
     fn query(_: &ModelView) {}
 

@@ -15,8 +15,8 @@ use crate::validate::Validated;
 use crate::work::{Done, Work};
 
 /// Whether the action needs to know what a reconcile would change.
-pub fn wants_plan(action: &str) -> bool {
-    action == "plan" || revisions::is_one(action)
+pub fn wants_plan(call: &ActionCall) -> bool {
+    call.name == "plan" || (revisions::is_one(&call.name) && revisions::is_dry_run(call))
 }
 
 /// The work of the action, if it is one that writes and may do so.
@@ -168,6 +168,25 @@ fn table(proxies: &[&ProxyStatus]) -> String {
 mod tests {
     use super::*;
     use mesh::proxy_status::Sync;
+
+    #[test]
+    fn an_action_that_writes_makes_no_plan_first() {
+        let check = |name: &str, dry_run: bool, expect: bool| {
+            let call = ActionCall {
+                name: name.to_owned(),
+                params: [("dry-run".to_owned(), dry_run.into())]
+                    .into_iter()
+                    .collect(),
+            };
+            assert_eq!(wants_plan(&call), expect, "{call:?}");
+        };
+        check("plan", false, true);
+        for revisions in ["upgrade", "promote", "rollback", "remove-revision"] {
+            check(revisions, true, true);
+            check(revisions, false, false);
+        }
+        check("precheck", true, false);
+    }
 
     #[test]
     fn the_table_lines_up() {

@@ -19,7 +19,8 @@ pub(super) fn is_one(action: &str) -> bool {
     )
 }
 
-fn is_dry_run(call: &ActionCall) -> bool {
+/// Whether it is only to say what it would do.
+pub(super) fn is_dry_run(call: &ActionCall) -> bool {
     call.params
         .get("dry-run")
         .and_then(serde_json::Value::as_bool)

@@ -231,10 +231,7 @@ actions:
         );
         check(
             ("default: loud", "default: silent"),
-            &[
-                "the default of option mode: \"silent\" does not fit: unknown variant `silent`, \
-                 expected `loud` or `quiet`",
-            ],
+            &["the default of option mode: the text does not fit: expected one of loud, quiet"],
         );
     }
 

@@ -388,6 +388,19 @@ fn the_last_unit_to_go_knows_it() {
 }
 
 #[test]
+fn how_many_units_are_planned_is_asked_in_remove_only() {
+    for (event, asked) in [
+        (Event::Remove, 1),
+        (Event::Stop, 0),
+        (Event::ConfigChanged, 0),
+        (Event::UpdateStatus, 0),
+    ] {
+        let (after, _) = run(event.clone(), &leader());
+        assert_eq!(after.record.count("goal-state"), asked, "{event}");
+    }
+}
+
+#[test]
 fn config_defaults_numbers_and_gaps_arrive_as_declared() {
     let (_, cluster) = run(Event::ConfigChanged, &leader());
     let config = cluster.view().config;

@@ -55,6 +55,19 @@ fn work_that_fails_fails_the_action_with_the_reason() {
 }
 
 #[test]
+fn an_action_whose_plan_failed_does_no_work() {
+    let cluster = Cluster {
+        plan_fails: Some(Failure::Away),
+        ..Cluster::default()
+    };
+    let after = scenario().run_action("move", &json!({"plan": true}), &state(), &cluster);
+    let answer = after.unwrap().record.action;
+    assert_eq!(answer.results["problems.0"], "cluster not reachable");
+    assert!(!answer.results.contains_key("moved"), "{answer:?}");
+    assert!(answer.log.is_empty(), "{answer:?}");
+}
+
+#[test]
 fn work_that_fails_unforeseen_fails_the_process() {
     let cluster = Cluster {
         work_fails: Some(Failure::Bug),

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use juju_charm::{
-    ActionOutcome, Charm, EffectError, Effects, LocalData, ModelView, Outcome, Port, Problem,
-    Progress, Protocol, RelationId, Severity,
+    ActionCall, ActionOutcome, Charm, EffectError, Effects, LocalData, ModelView, Outcome, Port,
+    Problem, Progress, Protocol, RelationId, Severity,
 };
 
 /// How the fake cluster fails.
@@ -183,8 +183,8 @@ impl Charm for Meshy {
         outcome
     }
 
-    fn wants_plan(action: &str) -> bool {
-        action == "plan"
+    fn wants_plan(action: &ActionCall) -> bool {
+        action.name == "plan" || action.params.get("plan") == Some(&true.into())
     }
 
     fn action(
