@@ -1,8 +1,9 @@
 //! A client of Pebble, the service manager in workload containers; feature `pebble`.
 //!
 //! Only what a charm with containers cannot do without: is it up, set a layer, replan, and how the
-//! services are. Each call is one HTTP request over the container's Unix socket, in this thread; it
-//! fails after [`TIMEOUT`]. Charms without containers leave the feature off.
+//! services are. All is HTTP over the container's Unix socket, in this thread; a request fails after
+//! [`TIMEOUT`], what starts or stops services after [`CHANGE_TIMEOUT`]. Charms without containers
+//! leave the feature off.
 
 mod http;
 
@@ -16,6 +17,12 @@ use serde_json::{Value, json};
 
 /// How long Pebble may take over one answer.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a change may take. Pebble gives a service 10 s to stop, and 1 s to stay up.
+pub const CHANGE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long one question for a change's end waits; it has to be answered within [`TIMEOUT`].
+const WAIT: Duration = Duration::from_secs(5);
 
 /// Why Pebble did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -126,8 +133,7 @@ impl Pebble {
 
     fn change(&self, action: &Value) -> Result<(), PebbleError> {
         let id = self.call("POST", "/v1/services", Some(action))?.change;
-        let wait = format!("/v1/changes/{id}/wait?timeout={}s", TIMEOUT.as_secs() / 2);
-        let ended = self.call("GET", &wait, None)?.result;
+        let ended = self.ended(&id)?;
         match ended["err"].as_str().filter(|text| !text.is_empty()) {
             Some(message) => Err(PebbleError::Change {
                 id,
@@ -139,6 +145,21 @@ impl Pebble {
                 message: "not done in time".to_owned(),
             }),
         }
+    }
+
+    /// The change once it is ready; null if it is not so in time.
+    fn ended(&self, id: &str) -> Result<Value, PebbleError> {
+        const GATEWAY_TIMEOUT: u16 = 504;
+        let wait = format!("/v1/changes/{id}/wait?timeout={}s", WAIT.as_secs());
+        for _ in 0..CHANGE_TIMEOUT.as_secs() / WAIT.as_secs() {
+            match self.call("GET", &wait, None) {
+                Ok(answer) => return Ok(answer.result),
+                // How Pebble says that the change goes on.
+                Err(PebbleError::Refused { status, .. }) if status == GATEWAY_TIMEOUT => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Value::Null)
     }
 
     fn call(
@@ -162,6 +183,9 @@ impl Pebble {
     }
 
     fn lost(&self, source: io::Error) -> PebbleError {
+        if source.kind() == io::ErrorKind::InvalidData {
+            return PebbleError::Answer(source.to_string());
+        }
         PebbleError::Unreachable {
             path: Path::new(&self.socket).to_path_buf(),
             source,

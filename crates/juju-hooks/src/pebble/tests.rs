@@ -96,6 +96,56 @@ fn what_fails_is_told_apart() {
     ));
 }
 
+const BEGUN: &str = "HTTP/1.1 202 Accepted\r\n\r\n{\"type\":\"async\",\"change\":\"9\"}";
+const GOES_ON: &str = "HTTP/1.1 504 Gateway Timeout\r\n\r\n{\"type\":\"error\",\"status-code\":504,\"result\":{\"message\":\"timed out waiting for change after 5s\"}}";
+
+#[test]
+fn a_change_that_goes_on_is_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let (pebble, asked) = played(
+        dir.path(),
+        &[
+            BEGUN,
+            GOES_ON,
+            GOES_ON,
+            "HTTP/1.1 200 OK\r\n\r\n{\"type\":\"sync\",\"result\":{\"ready\":true}}",
+        ],
+    );
+    pebble.stop(&["web"]).unwrap();
+    let asked = asked.join().unwrap();
+    assert_eq!(asked[1..], ["GET /v1/changes/9/wait?timeout=5s"; 3]);
+}
+
+#[test]
+fn a_change_that_never_ends_fails_in_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let waits: &[&str] = &[BEGUN, GOES_ON, GOES_ON, GOES_ON, GOES_ON, GOES_ON, GOES_ON];
+    let (pebble, asked) = played(dir.path(), waits);
+    assert_eq!(
+        pebble.replan().unwrap_err().to_string(),
+        "pebble's change 9 failed: not done in time"
+    );
+    asked.join().unwrap();
+}
+
+#[test]
+fn an_answer_that_is_no_http_is_unreadable_and_not_unreachable() {
+    let dir = tempfile::tempdir().unwrap();
+    let answers: &[&str] = &[
+        "hello\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nlots\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
+    ];
+    let (pebble, asked) = played(dir.path(), answers);
+    for reason in ["no HTTP answer", "bad chunk", "the answer is too long"] {
+        assert_eq!(
+            pebble.services().unwrap_err().to_string(),
+            format!("unreadable answer of pebble: {reason}")
+        );
+    }
+    asked.join().unwrap();
+}
+
 #[test]
 fn services_are_listed_by_name() {
     let dir = tempfile::tempdir().unwrap();
