@@ -43,8 +43,9 @@ pub(crate) fn first_document(text: &str, duplicates: Duplicates) -> Option<Value
     Some(Value::Null)
 }
 
-/// Cuts before each line that begins a document: in no style can a line of a document be `---`.
-fn parts(text: &str) -> impl Iterator<Item = &str> {
+/// Cuts a stream before each line that begins a document, which in no style a line within one can be: the documents'
+/// texts, each to be read on its own. Some may be empty.
+pub fn parts(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
         let text = rest?;

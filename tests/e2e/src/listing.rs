@@ -43,7 +43,10 @@ pub fn listing(api: &Api) -> Result<BTreeSet<String>> {
 }
 
 /// The path of every kind that the server lists, each in its preferred version.
-fn collections(api: &Api) -> Result<Vec<String>> {
+///
+/// # Errors
+/// An API server that does not answer, or not with groups.
+pub fn collections(api: &Api) -> Result<Vec<String>> {
     let groups = api.get("/apis")?;
     let groups = groups["groups"].as_array().context("groups")?.iter();
     let preferred = groups.filter_map(|g| g["preferredVersion"]["groupVersion"].as_str());

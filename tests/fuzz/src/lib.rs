@@ -17,6 +17,7 @@ use relations::{
     ScrapeJobs,
 };
 use serde_json::Value;
+use yaml::Duplicates;
 
 pub use crate::mutate::Mutator;
 
@@ -24,11 +25,12 @@ pub use crate::mutate::Mutator;
 pub type Target = fn(&[u8]);
 
 /// Every target by the name of its corpus.
-pub const TARGETS: [(&str, Target); 4] = [
+pub const TARGETS: [(&str, Target); 5] = [
     ("answers", answers_of_tools),
     ("charmcraft", charmcraft),
     ("databags", databags),
     ("environment", environment),
+    ("yaml", yaml_streams),
 ];
 
 fn text(data: &[u8]) -> String {
@@ -108,10 +110,29 @@ pub fn databags(data: &[u8]) {
     drop(ScrapeJobs::decode(&bag));
 }
 
-/// A `charmcraft.yaml`. Law: what was read is read again the same.
+/// A `charmcraft.yaml`. Law: it says the same in every layout of its YAML.
 pub fn charmcraft(data: &[u8]) {
     let text = text(data);
-    if let Ok(metadata) = Metadata::parse(&text) {
-        assert_eq!(Metadata::parse(&text).ok(), Some(metadata));
+    let Ok(metadata) = Metadata::parse(&text) else {
+        return;
+    };
+    let value: Value = yaml::parse(&text).unwrap_or_default();
+    let block = yaml::emit(&value).unwrap_or_default();
+    for layout in [value.to_string(), block] {
+        let again = Metadata::parse(&layout).ok();
+        assert_eq!(again.as_ref(), Some(&metadata), "{layout}");
     }
+}
+
+/// A stream of YAML documents. Laws: the quick reader reads what the scanner reads, no more and no
+/// less; the parts of a stream are the stream; each but the first begins a document.
+pub fn yaml_streams(data: &[u8]) {
+    let text = text(data);
+    for duplicates in [Duplicates::Reject, Duplicates::LastWins] {
+        let read = yaml::parse_all_with(&text, duplicates).ok();
+        assert_eq!(read, yaml::scan_all(&text, duplicates).ok());
+    }
+    let parts: Vec<&str> = yaml::parts(&text).collect();
+    assert_eq!(parts.concat(), text);
+    assert!(parts.iter().skip(1).all(|part| part.starts_with("---")));
 }

@@ -22,11 +22,12 @@ impl<'t> Reader<'t> {
             loop {
                 if is_map {
                     self.count()?;
+                    let start = self.at;
                     let key = match self.byte(0)? {
                         b'"' | b'\'' => self.quoted_on_one_line()?,
                         _ => compose::plain_key(self.flow_word()?)?,
                     };
-                    if self.byte(0)? != b':' || self.byte(1)? != b' ' {
+                    if self.at - start > MAX_KEY || self.byte(0)? != b':' || self.byte(1)? != b' ' {
                         return None;
                     }
                     self.at += 1;

@@ -59,6 +59,15 @@ const PIECES: &[&str] = &[
     "|-",
     "|+",
     "|2",
+    "|2-",
+    "|+1",
+    "|-3 # c",
+    "\"\\x41\"",
+    "\"\\u00e9\\uD800\"",
+    "\"\\U0001f980\"",
+    "\\x4",
+    "\\u2028",
+    "\\U00110000",
     ">",
     ">-",
     "{}",
@@ -116,6 +125,13 @@ fn nearly() -> impl Strategy<Value = String> {
             "|\n@  l1\n@\n@    l2",
             "|-\n@  l1\n@ ",
             "|+\n@ l1\n\n",
+            "|2\n@   l1\n@  l2",
+            "|1-\n@ l1\n@   \n@  l2\n",
+            "|+3\n@    l1\n@\n",
+            "|-2\n@  l1\n@   l2\n\n",
+            "\"\\x7e\\u00A0\\U0001F980\"",
+            "\"a\\x20\n@  \\u0020b\"",
+            "'\\x41 \\u'",
             "x\n@  y\n\n@   z",
             "x\n@  'y' `z`",
             "x\n@  [z, {\n@  &a *b !c @d | > \"",
@@ -151,10 +167,43 @@ fn nearly() -> impl Strategy<Value = String> {
     })
 }
 
+/// Long texts as keys and values, whose ends are around the scanner's limits.
+fn long() -> impl Strategy<Value = String> {
+    let place = prop::sample::select(
+        &[
+            "@: 1\n",
+            "a:\n  @: 1\n",
+            "- @: 1\n",
+            "- @\n",
+            "a: @\n",
+            "a: {@: 1}\n",
+            "a: {b: @}\n",
+            "a: [@, 1]\n",
+            "- {@: {@: 1}}\n",
+            "@\n",
+            "{a: @}\n",
+            "[@]\n",
+        ][..],
+    );
+    let around = prop::sample::select(&[0_usize, 120, 500, 1010, 1020, 2030][..]);
+    let unit = prop::sample::select(&["x", "é", "''", "\\x41", " y"][..]);
+    let quote = prop::sample::select(&["", "'", "\""][..]);
+    (place, around, 0_usize..20, unit, quote).prop_map(|(place, around, more, unit, quote)| {
+        let count = (around / unit.chars().count()) + more;
+        let text = format!("{quote}x{}{quote}", unit.repeat(count));
+        place.replace('@', &text)
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
     #[test]
     fn soup_is_read_as_by_the_scanner(text in soup()) {
+        agrees(&text)?;
+    }
+
+    #[test]
+    fn long_texts_are_read_as_by_the_scanner(text in long()) {
         agrees(&text)?;
     }
 
@@ -205,6 +254,17 @@ last: 'quoted
     });
     let read = Reader::read(text, Duplicates::Reject, &mut 0);
     assert_eq!(read, Ok(Some(expect)));
+}
+
+#[test]
+fn a_key_in_a_flow_that_is_too_long_for_the_scanner_is_an_error() {
+    for quote in ["", "'", "\""] {
+        let map = |len: usize| format!("a: {{{quote}{}{quote}: 1}}\n", "x".repeat(len));
+        let read = |len: usize| Reader::read(&map(len), Duplicates::Reject, &mut 0);
+        assert!(read(MAX_KEY - 2).is_ok(), "{quote}");
+        assert_eq!(read(MAX_KEY + 1), Err(Unsure), "{quote}");
+        assert!(crate::parse(&map(2_000)).is_err(), "{quote}");
+    }
 }
 
 #[test]

@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use e2e::lab::{pack, program};
+use e2e::listing::collections;
 use e2e::{Juju, Lab};
 use http::Method;
 use juju_sim::clock::SystemClock;
@@ -156,7 +157,7 @@ impl Bench {
     /// Everything that carries the charm's label, as `resource namespace/name`.
     pub fn owned(&self) -> Result<Vec<String>> {
         let mut found = Vec::new();
-        for path in self.collections()? {
+        for path in collections(&self.api)? {
             let selector = "labelSelector=app.kubernetes.io%2Fmanaged-by%3Distio-k8s";
             let list = self.api.get(&format!("{path}?{selector}"))?;
             let resource = path.rsplit('/').next().unwrap_or_default();
@@ -170,27 +171,6 @@ impl Bench {
         found.sort();
         found.dedup();
         Ok(found)
-    }
-
-    /// The path of every kind that the server lists, each in its preferred version.
-    fn collections(&self) -> Result<Vec<String>> {
-        let groups = self.api.get("/apis")?;
-        let groups = groups["groups"].as_array().context("groups")?.iter();
-        let preferred = groups.filter_map(|g| g["preferredVersion"]["groupVersion"].as_str());
-        let mut bases = vec!["/api/v1".to_owned()];
-        bases.extend(preferred.map(|version| format!("/apis/{version}")));
-        let mut paths = Vec::new();
-        for base in bases {
-            let served = self.api.get(&base)?;
-            for resource in served["resources"].as_array().into_iter().flatten() {
-                let verbs = resource["verbs"].as_array().into_iter().flatten();
-                let name = resource["name"].as_str().unwrap_or_default();
-                if !name.contains('/') && verbs.into_iter().any(|verb| verb == "list") {
-                    paths.push(format!("{base}/{name}"));
-                }
-            }
-        }
-        Ok(paths)
     }
 }
 

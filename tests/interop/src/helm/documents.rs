@@ -21,7 +21,7 @@ impl Documents {
     /// The documents of a stream without the empty ones, the last of equal keys winning.
     pub fn parse(&mut self, stream: &str) -> Result<Vec<Arc<Value>>> {
         let mut all = Vec::new();
-        for text in split(stream) {
+        for text in yaml::parts(stream) {
             if let Some(known) = self.known.get(text) {
                 all.extend(known.iter().cloned());
                 continue;
@@ -38,21 +38,6 @@ impl Documents {
         }
         Ok(all)
     }
-}
-
-/// Cuts a stream before each line that begins a document: in no style can a line of a document be `---`.
-fn split(stream: &str) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let mut from = 0;
-    for (at, _) in stream.match_indices("\n---") {
-        let next = stream.as_bytes().get(at + 4);
-        if next.is_none_or(u8::is_ascii_whitespace) {
-            parts.push(&stream[from..=at]);
-            from = at + 1;
-        }
-    }
-    parts.push(&stream[from..]);
-    parts
 }
 
 #[cfg(test)]
