@@ -3,7 +3,7 @@
 //! libFuzzer needs coverage instrumentation, which stable compilers have; only sanitizers need a
 //! nightly one, and crates that forbid `unsafe` have little to show them.
 
-use std::{fs, process::ExitCode};
+use std::{ffi::OsString, fs, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context as _, Result, bail};
 
@@ -25,8 +25,9 @@ const FLAGS: &[&str] = &[
 /// The longest input: more than any hook tool prints for a charm of ordinary size.
 const MAX_LENGTH: usize = 16_384;
 
-/// Runs one target, or each in turn, for so many seconds. What is new stays in the corpus; an input
-/// that breaks a target is written beside it and named.
+/// Runs one target, or each in turn, for so many seconds. What is new stays for the next run; an
+/// input that breaks a target is named, and kept apart from the corpus, whose every input is run
+/// before anything else.
 pub(crate) fn run(workspace: &Workspace, only: Option<&str>, seconds: u64) -> Result<ExitCode> {
     let all = targets(workspace)?;
     let wanted: Vec<&String> = all
@@ -51,20 +52,48 @@ pub(crate) fn run(workspace: &Workspace, only: Option<&str>, seconds: u64) -> Re
         .env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\u{1f}"));
     delegate::must(&mut build)?;
     for name in wanted {
-        let found = workspace.path("target/fuzz/found").join(name);
-        fs::create_dir_all(&found)?;
+        let folders = Folders::of(workspace, name);
+        folders.create()?;
         let program = folder.join(&host).join("release").join(name);
         let mut fuzz = std::process::Command::new(program);
-        fuzz.arg(&found)
-            .arg(workspace.path("tests/fuzz/corpus").join(name))
+        fuzz.args(folders.arguments())
             .arg(format!("-max_total_time={seconds}"))
             .arg(format!("-max_len={MAX_LENGTH}"))
-            .arg(format!("-artifact_prefix={}/crash-", found.display()))
             .args(["-timeout=10", "-rss_limit_mb=1024", "-print_final_stats=1"]);
         delegate::must(&mut fuzz).with_context(|| format!("target {name} broke"))?;
         println!("fuzz {name}: {seconds} s without a crash");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where the inputs of one target are.
+struct Folders {
+    kept: PathBuf,
+    found: PathBuf,
+    crashes: PathBuf,
+}
+
+impl Folders {
+    fn of(workspace: &Workspace, target: &str) -> Self {
+        Self {
+            kept: workspace.path("tests/fuzz/corpus").join(target),
+            found: workspace.path("target/fuzz/found").join(target),
+            crashes: workspace.path("target/fuzz/crashes").join(target),
+        }
+    }
+
+    fn create(&self) -> Result<()> {
+        fs::create_dir_all(&self.found)?;
+        fs::create_dir_all(&self.crashes)?;
+        Ok(())
+    }
+
+    /// The first folder is the one that libFuzzer writes what is new into.
+    fn arguments(&self) -> [OsString; 3] {
+        let mut prefix = OsString::from("-artifact_prefix=");
+        prefix.push(self.crashes.join("crash-"));
+        [self.found.clone().into(), self.kept.clone().into(), prefix]
+    }
 }
 
 /// The names of the corpora, which are those of the targets.
@@ -84,4 +113,24 @@ fn host(workspace: &Workspace) -> Result<String> {
     let text = process::stdout_of(&mut rustc)?;
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.context("rustc names no host")?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_breaks_a_target_is_kept_out_of_its_corpus() {
+        let root = tempfile::tempdir().unwrap();
+        let workspace = Workspace::at(root.path());
+        let folders = Folders::of(&workspace, "yaml");
+        folders.create().unwrap();
+        let [found, kept, prefix] = folders.arguments();
+        let prefix = prefix.into_string().unwrap();
+        let (option, crashes) = prefix.split_once('=').unwrap();
+        assert_eq!(option, "-artifact_prefix");
+        let crashes = PathBuf::from(crashes);
+        assert!(crashes.parent().unwrap().is_dir());
+        assert!(!crashes.starts_with(found) && !crashes.starts_with(kept));
+    }
 }

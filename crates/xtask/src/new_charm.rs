@@ -3,7 +3,10 @@
 //! The template is a charm of this workspace under another name, so that whatever breaks a charm
 //! breaks the template's own tests.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -39,6 +42,72 @@ const FILES: [(&str, &str); 6] = [
     ),
 ];
 
+/// Names of crates that Rust or Cargo has a use of its own for.
+const RESERVED: [&str; 62] = [
+    "abstract",
+    "alloc",
+    "as",
+    "async",
+    "await",
+    "become",
+    "box",
+    "break",
+    "build",
+    "const",
+    "continue",
+    "core",
+    "crate",
+    "deps",
+    "do",
+    "dyn",
+    "else",
+    "enum",
+    "examples",
+    "extern",
+    "false",
+    "final",
+    "fn",
+    "for",
+    "gen",
+    "if",
+    "impl",
+    "in",
+    "incremental",
+    "let",
+    "loop",
+    "macro",
+    "match",
+    "mod",
+    "move",
+    "mut",
+    "override",
+    "priv",
+    "proc-macro",
+    "pub",
+    "ref",
+    "return",
+    "self",
+    "static",
+    "std",
+    "struct",
+    "super",
+    "test",
+    "trait",
+    "true",
+    "try",
+    "type",
+    "typeof",
+    "union",
+    "unsafe",
+    "unsized",
+    "use",
+    "virtual",
+    "where",
+    "while",
+    "yield",
+    "main",
+];
+
 /// Writes the charm to `charms/NAME` and makes it a member of the workspace; its folder.
 pub(crate) fn new_charm(workspace: &Workspace, name: &str) -> Result<PathBuf> {
     let folder = write(workspace, name)?;
@@ -56,6 +125,16 @@ fn write(workspace: &Workspace, name: &str) -> Result<PathBuf> {
     ensure!(
         is_charm_name(name),
         "{name:?} is no name for a charm: lower-case words with inner dashes, such as my-charm"
+    );
+    ensure!(
+        is_crate_name(name),
+        "{name:?} cannot be the name of a crate: it means something in Rust, or to Cargo or the \
+         template; take two words, such as {name}-charm"
+    );
+    let lock = fs::read_to_string(workspace.path("Cargo.lock")).context("no Cargo.lock")?;
+    ensure!(
+        !lock.contains(&format!("\nname = \"{name}\"\n")),
+        "there is a package {name} already, here or among what is built on"
     );
     let relative = format!("charms/{name}");
     let folder = workspace.path(&relative);
@@ -86,22 +165,51 @@ fn is_charm_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase()) && name.split('-').all(word)
 }
 
-/// The template under another name: as text, as a crate in paths, and as a type.
-fn renamed(template: &str, name: &str) -> String {
-    let type_name: String = name
-        .split('-')
+/// Whether a crate, and in it a type, can have the name.
+fn is_crate_name(name: &str) -> bool {
+    let type_name = type_name(name);
+    let taken = |text: &str| {
+        text.split(|c: char| !c.is_ascii_alphanumeric())
+            .any(|word| word == type_name)
+    };
+    let in_template = FILES
+        .iter()
+        .filter(|(file, _)| Path::new(file).extension().is_some_and(|e| e == "rs"))
+        .any(|(_, text)| taken(text));
+    !RESERVED.contains(&name) && (name == TEMPLATE || !in_template)
+}
+
+fn type_name(name: &str) -> String {
+    name.split('-')
         .flat_map(|word| {
             let (first, rest) = word.split_at(1);
             [first.to_uppercase(), rest.to_owned()]
         })
-        .collect();
-    template
-        .replace(
-            "use greeter::",
-            &format!("use {}::", name.replace('-', "_")),
-        )
-        .replace("Greeter", &type_name)
-        .replace(TEMPLATE, name)
+        .collect()
+}
+
+/// The template under another name: as text, as a crate in paths, and as a type. In one pass, as
+/// the name may have the template's in it.
+fn renamed(template: &str, name: &str) -> String {
+    let crate_path = format!("use {}::", name.replace('-', "_"));
+    let type_name = type_name(name);
+    let forms = [
+        ("use greeter::", crate_path.as_str()),
+        ("Greeter", type_name.as_str()),
+        (TEMPLATE, name),
+    ];
+    let mut text = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some(first) = rest.chars().next() {
+        if let Some((form, new)) = forms.iter().find(|(form, _)| rest.starts_with(form)) {
+            text.push_str(new);
+            rest = &rest[form.len()..];
+        } else {
+            text.push(first);
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    text
 }
 
 /// The workspace's manifest with one more member, behind the last charm.
@@ -134,6 +242,7 @@ members = [
     fn the_new_charm_is_the_template_under_its_name() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("Cargo.toml"), MANIFEST).unwrap();
+        fs::write(root.path().join("Cargo.lock"), LOCK).unwrap();
         let workspace = Workspace::at(root.path());
         let folder = write(&workspace, "hello-mesh").unwrap();
         assert_eq!(folder, root.path().join("charms/hello-mesh"));
@@ -151,6 +260,42 @@ members = [
         assert!(manifest.contains(expect), "{manifest}");
         let again = write(&workspace, "hello-mesh").unwrap_err();
         assert!(again.to_string().ends_with("is there already"), "{again}");
+    }
+
+    const LOCK: &str = "\n[[package]]\nname = \"yaml\"\nversion = \"0.1.0\"\n";
+
+    #[test]
+    fn a_name_with_the_templates_in_it_is_written_as_given() {
+        let check = |file: usize, expect: &str| {
+            let text = renamed(FILES[file].1, "greeter-of-greeters");
+            assert!(text.contains(expect), "{text}");
+        };
+        check(0, "name = \"greeter-of-greeters\"\n");
+        check(3, "impl Charm for GreeterOfGreeters {\n");
+        check(4, "use greeter_of_greeters::GreeterOfGreeters;\n");
+        check(5, "state(\"greeter-of-greeters/0\")");
+    }
+
+    #[test]
+    fn names_that_no_new_crate_can_have_are_refused_before_anything_is_written() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("Cargo.toml"), MANIFEST).unwrap();
+        fs::write(root.path().join("Cargo.lock"), LOCK).unwrap();
+        let workspace = Workspace::at(root.path());
+        let check = |name: &str, expect: &str| {
+            let error = write(&workspace, name).unwrap_err().to_string();
+            assert!(error.contains(expect), "{name}: {error}");
+        };
+        check("yaml", "there is a package yaml already");
+        for name in ["match", "self", "crate", "std", "deps"] {
+            check(name, "cannot be the name of a crate");
+        }
+        for name in ["charm", "settings", "typed-error", "state", "string"] {
+            check(name, "cannot be the name of a crate");
+        }
+        assert!(!root.path().join("charms").exists());
+        let manifest = fs::read_to_string(root.path().join("Cargo.toml")).unwrap();
+        assert_eq!(manifest, MANIFEST);
     }
 
     #[test]

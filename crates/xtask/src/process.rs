@@ -1,14 +1,14 @@
 //! Running other programs so that an interruption ends them too.
 //!
-//! Invariant: at most one child runs at a time, in a process group of its own; a signal that ends
-//! this tool is handed to the whole group first, and the group gets time to clean up.
+//! Invariant: each child runs in a process group of its own; a signal that ends this tool is handed
+//! to the whole of every group first, and the groups get time to clean up.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _},
     os::unix::process::{CommandExt as _, ExitStatusExt as _},
     process::{Command, ExitStatus, Stdio},
     sync::{
-        Mutex, PoisonError,
+        Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     thread,
@@ -25,7 +25,7 @@ use signal_hook::{
 /// How long a child may take to clean up after a signal: a node with its pods stops in seconds.
 const GRACE: Duration = Duration::from_secs(30);
 
-static RUNNING: Mutex<Option<Pid>> = Mutex::new(None);
+static RUNNING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// From now on SIGINT, SIGTERM and SIGHUP end the running child before they end us.
@@ -44,20 +44,24 @@ pub(crate) fn forward_signals() -> Result<()> {
 }
 
 fn end_running(number: i32) {
-    let running = *RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-    let (Some(group), Some(signal)) = (running, Signal::from_named_raw(number)) else {
+    let Some(signal) = Signal::from_named_raw(number) else {
         return;
     };
     let begun = Instant::now();
-    let mut alive = kill_process_group(group, signal).is_ok();
-    while alive && begun.elapsed() < GRACE {
+    let mut alive = running().clone();
+    alive.retain(|&group| kill_process_group(group, signal).is_ok());
+    while !alive.is_empty() && begun.elapsed() < GRACE {
         thread::sleep(Duration::from_millis(50));
-        alive = test_kill_process_group(group).is_ok();
+        alive.retain(|&group| test_kill_process_group(group).is_ok());
     }
-    if alive {
+    for group in alive {
         eprintln!("still running after {} s: killed", GRACE.as_secs());
         let _ = kill_process_group(group, Signal::KILL);
     }
+}
+
+fn running() -> MutexGuard<'static, Vec<Pid>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Where a child's standard error goes.
@@ -106,7 +110,8 @@ pub(crate) fn run(
     let mut child = command
         .spawn()
         .with_context(|| format!("cannot run {name}"))?;
-    set_running(Some(Pid::from_child(&child)));
+    let group = Pid::from_child(&child);
+    running().push(group);
 
     let errors = child.stderr.take().map(|mut pipe| {
         thread::spawn(move || {
@@ -128,7 +133,7 @@ pub(crate) fn run(
         // The child was ended by the signal that is ending us: there is no result to speak of.
         thread::park();
     }
-    set_running(None);
+    running().retain(|&other| other != group);
     let stderr = errors
         .and_then(|thread| thread.join().ok())
         .unwrap_or_default();
@@ -136,10 +141,6 @@ pub(crate) fn run(
         status: status?,
         stderr,
     })
-}
-
-fn set_running(group: Option<Pid>) {
-    *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = group;
 }
 
 /// The standard output of a child that has to succeed.

@@ -4,6 +4,7 @@
 //! failed, unless a filter emptied it; the exit code is zero only if nothing failed.
 
 mod build;
+mod lanes;
 mod libtest;
 #[cfg(test)]
 mod real;
@@ -273,15 +274,17 @@ fn run_tier(
         serial: tier.is_serial(),
         shown: tier.is_slow(),
     };
-    let mut outcome = Outcome::default();
-    for share in shares {
-        outcome.add(libtest::run(
-            &share.binary,
-            &share.tests,
-            share.total,
-            manner,
-        )?);
-    }
+    let run = |share: &Share| libtest::run(&share.binary, &share.tests, share.total, manner);
+    let mut outcome = if tier.is_serial() {
+        lanes::run(workspace, shares, run)?
+    } else {
+        shares
+            .iter()
+            .try_fold(Outcome::default(), |mut sum, share| {
+                sum.add(run(share)?);
+                anyhow::Ok(sum)
+            })?
+    };
     if tier == Tier::Unit && selection.filters.is_empty() && tidy::has_examples(workspace)? {
         outcome.add(examples(workspace, selection)?);
     }

@@ -69,9 +69,17 @@ impl Tier {
         self >= Self::Unit
     }
 
-    /// Whether its tests share the one node, and so run one after the other.
+    /// Whether its tests start a node each, and so run one after the other in their file; two files
+    /// run side by side.
     pub(crate) const fn is_serial(self) -> bool {
         matches!(self, Self::E2e | Self::Interop)
+    }
+
+    /// Whether a file of tests runs beside no other: one that measures (`…_cost`) and one that looks
+    /// at the whole machine (`…_node`).
+    pub(crate) fn is_alone(target: &str) -> bool {
+        let word = target.rsplit(['_', '-']).next().unwrap_or_default();
+        matches!(word, "cost" | "node")
     }
 
     /// Whether its tests build or run real parts, and so are worth watching.
@@ -195,6 +203,14 @@ mod tests {
         check("testbed", "control_plane", true, "ends", Tier::Apiserver);
         check("testbed", "testbed", false, "pki::tests::signs", Tier::Unit);
         check("testbed", "e2e_node", true, "comes_up", Tier::E2e);
+    }
+
+    #[test]
+    fn what_measures_and_what_looks_at_the_machine_runs_alone() {
+        let alone = ["noop_cost", "e2e_node"];
+        assert!(alone.into_iter().all(Tier::is_alone));
+        let beside = ["daemon", "node_lab", "costly", ""];
+        assert!(!beside.into_iter().any(Tier::is_alone));
     }
 
     #[test]
