@@ -151,6 +151,18 @@ fn a_restricted_hook_may_come_without_a_version() {
 }
 
 #[test]
+fn the_base_to_upgrade_to_is_told() {
+    let vars = [
+        ("JUJU_DISPATCH_PATH", "hooks/pre-series-upgrade"),
+        ("JUJU_TARGET_BASE", "ubuntu@22.04"),
+    ];
+    let told = context(&vars).unwrap();
+    assert_eq!(told.target_base.as_deref(), Some("ubuntu@22.04"));
+    let again = Context::from_vars(told.to_vars()).unwrap();
+    assert_eq!(again.target_base, told.target_base);
+}
+
+#[test]
 fn what_is_missing_or_wrong_is_named() {
     let check = |vars: &[(&str, &str)], expect: &str| {
         assert_eq!(context(vars).unwrap_err().to_string(), expect, "{vars:?}");

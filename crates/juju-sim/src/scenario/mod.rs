@@ -23,7 +23,7 @@ use juju_hooks::{ActionCall, ContextError, Event};
 use serde_json::{Map, Value};
 use tokio::runtime::{Builder, Runtime};
 
-pub use self::state::{ActionRecord, Quirks, Record, Relation, Secret, State, databag};
+pub use self::state::{ActionRecord, Quirks, Reboot, Record, Relation, Secret, State, databag};
 use self::tools::SimTools;
 
 /// Why a scenario gives no state.

@@ -93,8 +93,17 @@ pub struct Record {
     pub action: ActionRecord,
     /// Instances asked for, by declared storage.
     pub requested_storage: BTreeMap<String, u32>,
-    /// Whether a reboot was asked for.
-    pub reboot: bool,
+    /// The reboot that was asked for.
+    pub reboot: Option<Reboot>,
+}
+
+/// What `juju-reboot` asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reboot {
+    /// Once the hook has ended well.
+    AfterHook,
+    /// At once: the hook is killed there, what Juju kept for its end is lost, and it runs again.
+    Now,
 }
 
 impl Record {

@@ -14,7 +14,7 @@ use juju_hooks::{
 };
 use serde_json::{Map, Value};
 
-use super::state::{Relation, Secret, State};
+use super::state::{Reboot, Relation, Secret, State};
 
 /// One run's tools. Everything is written to one state; what must not survive a failure is taken
 /// from the state before.
@@ -51,10 +51,14 @@ impl<'a> SimTools<'a> {
     /// The state after the run, and why the flush failed if it did.
     pub(super) fn end(self, succeeded: bool) -> (State, Option<&'static str>) {
         let leads = self.leads() && !self.before.quirks.loses_lead_at_exit;
-        let flushed = !self.app_writes.get() || leads;
         let mut state = self.state.into_inner();
         state.leader = leads;
-        if succeeded && flushed {
+        let lost = if state.record.reboot == Some(Reboot::Now) {
+            Some("the hook was killed for a reboot")
+        } else {
+            (self.app_writes.get() && !leads).then_some("this unit is not the leader")
+        };
+        if succeeded && lost.is_none() {
             return (state, None);
         }
         let State {
@@ -71,7 +75,7 @@ impl<'a> SimTools<'a> {
             kept,
             ..state
         };
-        (dropped, (!flushed).then_some("this unit is not the leader"))
+        (dropped, lost)
     }
 
     fn leads(&self) -> bool {
@@ -574,7 +578,7 @@ impl HookTools for SimTools<'_> {
         Ok(())
     }
 
-    fn juju_reboot(&self, _now: bool) -> Result<()> {
+    fn juju_reboot(&self, now: bool) -> Result<()> {
         let mut state = self.call("juju-reboot");
         if self.context.event.action().is_some() {
             return Err(failed(
@@ -582,7 +586,12 @@ impl HookTools for SimTools<'_> {
                 "juju-reboot is not supported when running an action.",
             ));
         }
-        state.record.reboot = true;
+        if now {
+            state.record.reboot = Some(Reboot::Now);
+            // No process is there to be killed; to fail is the same to all but the charm.
+            return Err(failed("juju-reboot", "signal: killed"));
+        }
+        state.record.reboot = Some(Reboot::AfterHook);
         Ok(())
     }
 
@@ -615,5 +624,32 @@ impl SimTools<'_> {
             Some(SecretOwner::Application) if self.leads() => Ok(()),
             _ => Err(failed(tool, "permission denied")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use juju_hooks::Event;
+
+    use super::*;
+
+    #[test]
+    fn a_reboot_at_once_loses_what_juju_kept_and_one_afterwards_does_not() {
+        let metadata = Metadata::parse("name: meshy\n").unwrap();
+        let before = State::new("meshy/0");
+        let context = before.context(Event::ConfigChanged);
+        let check = |now: bool, kept: usize, told: bool| {
+            let tools = SimTools::new(&metadata, &before, &context, Map::new());
+            tools
+                .state_set(&[("a".to_owned(), "1".to_owned())].into())
+                .unwrap();
+            assert_eq!(tools.juju_reboot(now).is_err(), now);
+            let (after, lost) = tools.end(true);
+            assert_eq!((after.kept.len(), lost.is_none()), (kept, told));
+            let expect = if now { Reboot::Now } else { Reboot::AfterHook };
+            assert_eq!(after.record.reboot, Some(expect));
+        };
+        check(true, 0, false);
+        check(false, 1, true);
     }
 }
