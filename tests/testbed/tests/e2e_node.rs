@@ -70,8 +70,10 @@ fn fetch(url: &str) -> Value {
 }
 
 #[test]
-fn a_pod_is_served_at_its_service_from_the_host_and_by_name_inside() {
-    let node = Node::up(&node::Options::default(), &mut |step| println!("{step}")).unwrap();
+fn a_pod_is_served_from_the_host_and_by_name_inside_whatever_becomes_of_another_node() {
+    let up = || Node::up(&node::Options::default(), &mut |step| println!("{step}")).unwrap();
+    let (other, node) = (up(), up());
+    assert_ne!(other.address(), node.address());
     let api = node.api().unwrap();
     api.apply(
         "/apis/apps/v1/namespaces/default/deployments/echo",
@@ -82,12 +84,16 @@ fn a_pod_is_served_at_its_service_from_the_host_and_by_name_inside() {
         .apply("/api/v1/namespaces/default/services/echo", &service())
         .unwrap();
     api.wait_deployment("default", "echo", LIMIT).unwrap();
+    let elsewhere = other.api().unwrap();
+    let echo = elsewhere.find("/apis/apps/v1/namespaces/default/deployments/echo");
+    assert!(echo.unwrap().is_none());
+    other.down().unwrap();
 
     let address = service["spec"]["clusterIP"].as_str().unwrap();
     let answer = fetch(&format!("http://{address}/hello?a=b"));
     assert_eq!(answer["path"], "/hello");
     assert_eq!(answer["query"], "a=b");
-    let answer = fetch(&format!("http://{}:30080/", node::ADDRESS));
+    let answer = fetch(&format!("http://{}:30080/", node.address()));
     assert!(
         answer["pod"].as_str().unwrap().starts_with("echo-"),
         "{answer}"
@@ -148,7 +154,11 @@ fn leftovers() -> Vec<String> {
     };
     let list =
         |program: &str, args: &[&str]| run::output(run::command(program).args(args)).unwrap();
-    note("link", &list("ip", &["-brief", "link"]), &["testbed0"]);
+    note(
+        "link",
+        &list("ip", &["-brief", "link"]),
+        &["testbed0", "testbed1"],
+    );
     note(
         "route",
         &list("ip", &["route"]),
@@ -157,17 +167,17 @@ fn leftovers() -> Vec<String> {
     note(
         "process",
         &list("ps", &["-eo", "args"]),
-        &["run/node-", "testbed-node-supervisor"],
+        &["run/node", "testbed-node-supervisor"],
     );
     note(
         "mount",
         &std::fs::read_to_string("/proc/mounts").unwrap(),
-        &["run/node-", "kubelet"],
+        &["run/node", "kubelet"],
     );
-    let groups = ["/sys/fs/cgroup", "-maxdepth", "2", "-name", "testbed-node"];
+    let groups = ["/sys/fs/cgroup", "-maxdepth", "2", "-name", "testbed-node*"];
     note("cgroup", &list("find", &groups), &["testbed-node"]);
     let runs = testbed::root().join("run");
-    note("files", &list("ls", &[runs.to_str().unwrap()]), &["node-"]);
+    note("files", &list("ls", &[runs.to_str().unwrap()]), &["node"]);
     note("files", &list("ls", &["/var/lib"]), &["kubelet"]);
     found
 }

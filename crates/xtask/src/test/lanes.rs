@@ -66,6 +66,7 @@ pub(super) fn run(
         sum.add(outcome?);
     }
     let text = serde_json::to_vec_pretty(&times)?;
+    fs::create_dir_all(path.parent().unwrap_or(&path))?;
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(sum)
 }

@@ -20,6 +20,8 @@ type seen struct {
 func echo(w http.ResponseWriter, r *http.Request) {
 	pod, _ := os.Hostname()
 	w.Header().Set("Content-Type", "application/json")
+	// Told in a header too: the answer to HEAD has no body.
+	w.Header().Set("X-Pod", pod)
 	_ = json.NewEncoder(w).Encode(seen{
 		Method:  r.Method,
 		Host:    r.Host,

@@ -6,14 +6,15 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::{ADDRESS, CGROUP, DNS, NAME, PODS, REGISTRY, SERVICES};
+use super::{NAME, Place, REGISTRY};
 use crate::build::{Artifact, Built};
 use crate::daemons::{self, Daemon, Plan};
 use crate::image::PAUSE;
 use crate::pki::Pki;
 
 /// Writes everything `init.sh` starts from.
-pub(super) fn write(dir: &Path, built: &Built) -> Result<Pki> {
+pub(super) fn write(dir: &Path, place: Place, built: &Built) -> Result<Pki> {
+    let address = place.address();
     for name in [
         "log",
         "daemons",
@@ -31,20 +32,20 @@ pub(super) fn write(dir: &Path, built: &Built) -> Result<Pki> {
         "DNS:kubernetes.default.svc".into(),
         "DNS:kubernetes.default.svc.cluster.local".into(),
         "DNS:localhost".into(),
-        "IP:10.96.0.1".into(),
+        format!("IP:{}", place.api_service()),
         "IP:127.0.0.1".into(),
-        format!("IP:{ADDRESS}"),
+        format!("IP:{address}"),
     ];
     let pki = Pki::create(
         &dir.join("pki"),
-        &format!("https://{ADDRESS}:6443"),
+        &format!("https://{address}:6443"),
         &names,
-        Some((NAME, ADDRESS)),
+        Some((NAME, address.as_str())),
     )?;
     daemons::write_audit_policy(dir)?;
-    write_json(&dir.join("kubelet.json"), &kubelet(&pki))?;
-    write_json(&dir.join("kube-proxy.json"), &kube_proxy(&pki))?;
-    write_json(&dir.join("cni/conf/10-bridge.conflist"), &cni())?;
+    write_json(&dir.join("kubelet.json"), &kubelet(place, &pki))?;
+    write_json(&dir.join("kube-proxy.json"), &kube_proxy(place, &pki))?;
+    write_json(&dir.join("cni/conf/10-bridge.conflist"), &cni(place))?;
     fs::write(dir.join("containerd.toml"), containerd(dir))?;
     fs::write(dir.join("certs.d/_default/hosts.toml"), hosts())?;
     // A copy: Istio's CNI plugin installs itself beside the others.
@@ -54,12 +55,12 @@ pub(super) fn write(dir: &Path, built: &Built) -> Result<Pki> {
         dir,
         pki: &pki,
         bind: "0.0.0.0",
-        advertise: ADDRESS,
+        advertise: &address,
         port: 6443,
         etcd: 2379,
         etcd_peer: 2380,
-        services: SERVICES,
-        pods: PODS,
+        services: &place.services(),
+        pods: &place.pods(),
     };
     let path = |artifact| built.path(artifact);
     for daemon in [
@@ -91,7 +92,7 @@ pub(super) fn write(dir: &Path, built: &Built) -> Result<Pki> {
                 format!("--config={}", dir.join("kubelet.json").display()),
                 format!("--kubeconfig={}", pki.file("kubelet.kubeconfig")),
                 format!("--hostname-override={NAME}"),
-                format!("--node-ip={ADDRESS}"),
+                format!("--node-ip={address}"),
                 "--root-dir=/var/lib/kubelet".into(),
             ],
         },
@@ -125,14 +126,14 @@ fn write_json(path: &Path, value: &Value) -> Result<()> {
     Ok(())
 }
 
-fn kubelet(pki: &Pki) -> Value {
+fn kubelet(place: Place, pki: &Pki) -> Value {
     json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "failCgroupV1": false,
         "failSwapOn": false,
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": format!("/{CGROUP}"),
+        "cgroupRoot": format!("/{}", place.cgroup()),
         "cgroupsPerQOS": true,
         "enforceNodeAllocatable": [],
         "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
@@ -145,10 +146,10 @@ fn kubelet(pki: &Pki) -> Value {
         "tlsCertFile": pki.file("kubelet.crt"),
         "tlsPrivateKeyFile": pki.file("kubelet.key"),
         "clusterDomain": "cluster.local",
-        "clusterDNS": [DNS],
+        "clusterDNS": [place.dns()],
         "resolvConf": "/etc/resolv.conf",
         "registerNode": true,
-        "podCIDR": PODS,
+        "podCIDR": place.pods(),
         "imageGCHighThresholdPercent": 100,
         "imageGCLowThresholdPercent": 99,
         // The machine's disk is not the node's to save.
@@ -168,14 +169,14 @@ fn kubelet(pki: &Pki) -> Value {
     })
 }
 
-fn kube_proxy(pki: &Pki) -> Value {
+fn kube_proxy(place: Place, pki: &Pki) -> Value {
     json!({
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
         "clientConnection": {"kubeconfig": pki.file("proxy.kubeconfig")},
         "hostnameOverride": NAME,
         "mode": "nftables",
-        "clusterCIDR": PODS,
+        "clusterCIDR": place.pods(),
         // Connection tracking is limited machine-wide, which a namespace may not change.
         "conntrack": {
             "maxPerCore": 0,
@@ -188,7 +189,7 @@ fn kube_proxy(pki: &Pki) -> Value {
     })
 }
 
-fn cni() -> Value {
+fn cni(place: Place) -> Value {
     json!({"cniVersion": "1.0.0", "name": "pods", "plugins": [
         {
             "type": "bridge",
@@ -198,7 +199,7 @@ fn cni() -> Value {
             "hairpinMode": true,
             "ipam": {
                 "type": "host-local",
-                "ranges": [[{"subnet": PODS}]],
+                "ranges": [[{"subnet": place.pods()}]],
                 "routes": [{"dst": "0.0.0.0/0"}],
                 "dataDir": "/run/cni-ipam",
             },

@@ -3,7 +3,6 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::DNS;
 use crate::api::Api;
 use crate::image::COREDNS;
 
@@ -21,14 +20,14 @@ const ZONES: &str = ".:53 {
 ";
 
 /// Applies everything; the Deployment is `kube-system/coredns`.
-pub(super) fn apply(api: &Api) -> Result<()> {
-    for (path, object) in objects() {
+pub(super) fn apply(api: &Api, address: &str) -> Result<()> {
+    for (path, object) in objects(address) {
         api.apply(path, &object)?;
     }
     Ok(())
 }
 
-fn objects() -> [(&'static str, Value); 6] {
+fn objects(address: &str) -> [(&'static str, Value); 6] {
     let labels = json!({"k8s-app": "kube-dns"});
     let meta = |name: &str| json!({"name": name, "namespace": NAMESPACE, "labels": labels});
     [
@@ -88,7 +87,7 @@ fn objects() -> [(&'static str, Value); 6] {
                 "kind": "Service",
                 "metadata": meta("kube-dns"),
                 "spec": {
-                    "clusterIP": DNS,
+                    "clusterIP": address,
                     "selector": labels,
                     "ports": [
                         {"name": "dns", "port": 53, "protocol": "UDP"},

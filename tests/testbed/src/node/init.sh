@@ -12,6 +12,9 @@ mount --make-rshared /
 mount -t tmpfs tmpfs /run
 mkdir -p /run/lock /run/netns
 mount -t tmpfs tmpfs /var/log
+# The kubelet insists on a directory of this name; the machine gets none.
+mount -t tmpfs tmpfs /var/lib
+mkdir /var/lib/kubelet
 mount --bind "$TB_RUN/kubelet" /var/lib/kubelet
 mount --make-shared /var/lib/kubelet
 

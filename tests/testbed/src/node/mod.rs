@@ -1,13 +1,14 @@
 //! A real one-node cluster in namespaces of its own: containers, networking, DNS, the lot.
 //!
 //! The node has its own mounts, processes, network, IPC and host name; the machine's stay as they
-//! are, but for one link (`testbed0`), two routes and one cgroup while it lives. Only one node can
-//! live on a machine; a second [`Node::up`] waits for the end of the first. From the host, pods,
-//! Services and node ports are reached at their own addresses.
+//! are, but for one link (`testbed0`), two routes and one cgroup while it lives. A machine has two
+//! places for nodes; a third [`Node::up`] waits for the end of one. From the host, pods, Services and
+//! node ports are reached at their own addresses, which differ between the places.
 
 mod config;
 mod dns;
 mod machine;
+mod place;
 mod reap;
 
 use std::fs;
@@ -19,7 +20,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 
-pub use reap::{Vacancy, current, down, reap, vacant};
+pub use place::Place;
+pub use reap::{Vacancy, down, reap, vacant};
 
 use crate::api::{Api, wait};
 use crate::audit::AuditLog;
@@ -28,18 +30,10 @@ use crate::control_plane::is_ready;
 use crate::istio::Istio;
 use crate::{daemons, image, paths, run};
 
-/// The node's name, and its address as seen from the host; node ports are on it.
+/// The node's name.
 pub const NAME: &str = "node1";
-/// Address of the node on the link.
-pub const ADDRESS: &str = "10.200.0.2";
-const GATEWAY: &str = "10.200.0.1";
-const PODS: &str = "10.244.0.0/24";
-const SERVICES: &str = "10.96.0.0/16";
-const DNS: &str = "10.96.0.10";
 const REGISTRY: &str = "127.0.0.1:5000";
-const CGROUP: &str = "testbed-node";
-/// The link's end on the host, and inside.
-const HOST_LINK: &str = "testbed0";
+/// The link's end inside.
 const LINK: &str = "uplink0";
 const CNI_PLUGINS: &str = "/usr/lib/cni";
 /// Longest wait for one step of a start on a loaded machine.
@@ -57,6 +51,7 @@ pub struct Options {
 /// A running node.
 #[derive(Debug)]
 pub struct Node {
+    place: Place,
     dir: PathBuf,
     /// The supervisor, and the pipe that ties it to this process; absent for a node that is kept.
     owner: Option<(Child, ChildStdin)>,
@@ -92,10 +87,10 @@ impl Node {
         for istio in &options.istio {
             images.extend(image::istio(&built, *istio)?);
         }
-        let vacancy = vacant(say)?;
-        reap::leftovers()?;
+        let (place, lock) = reap::free_place(say)?;
+        reap::leftovers(place)?;
         say("starting the node");
-        let mut node = Self::spawn(&built, vacancy)?;
+        let mut node = Self::spawn(&built, place, lock)?;
         node.start(&images, say)
             .with_context(|| daemons::log_tails(&node.dir))
             .inspect_err(|_| drop(node.end()))?;
@@ -105,24 +100,27 @@ impl Node {
         Ok(node)
     }
 
-    fn spawn(built: &Built, vacancy: Vacancy) -> Result<Self> {
-        let dir = paths::root().join(format!("run/node-{}", process::id()));
+    fn spawn(built: &Built, place: Place, lock: fs::File) -> Result<Self> {
+        let dir = paths::root().join(format!("run/{}{}", place.dir_prefix(), process::id()));
         fs::create_dir_all(&dir)?;
-        config::write(&dir, built)?;
-        reap::announce(&dir)?;
+        config::write(&dir, place, built)?;
+        place.announce(&dir)?;
         let mut supervisor = run::command("sh");
         supervisor
             .args(["-c", include_str!("supervise.sh"), reap::SUPERVISOR])
             .env("TB_RUN", &dir)
-            .env("TB_LAST_LOGS", last_logs())
-            .env("TB_ADDRESS", ADDRESS)
-            .env("TB_GATEWAY", GATEWAY)
-            .env("TB_CGROUP", CGROUP)
+            .env("TB_LAST_LOGS", place.last_logs())
+            .env("TB_ADDRESS", place.address())
+            .env("TB_GATEWAY", place.gateway())
+            .env("TB_CGROUP", place.cgroup())
             .env("TB_LINK", LINK)
-            .env("TB_HOST_LINK", HOST_LINK)
-            .env("TB_ROUTES", format!("{PODS} {SERVICES}"))
+            .env("TB_HOST_LINK", place.host_link())
+            .env(
+                "TB_ROUTES",
+                format!("{} {}", place.pods(), place.services()),
+            )
             .stdin(Stdio::piped())
-            .stdout(vacancy.0)
+            .stdout(lock)
             .stderr(fs::File::create(dir.join("log/supervisor.log"))?)
             .current_dir(&dir);
         // Out of the terminal's foreground group: Ctrl-C is the owner's to handle.
@@ -133,6 +131,7 @@ impl Node {
             .take()
             .context("the supervisor has no standard input")?;
         Ok(Self {
+            place,
             dir,
             owner: Some((child, tie)),
         })
@@ -145,7 +144,7 @@ impl Node {
         let api = self.api()?;
         wait("API server ready", LIMIT, || {
             if !self.dir.exists() {
-                let logs = last_logs();
+                let logs = self.place.last_logs();
                 let error = anyhow!("the node ended at once; see {}", logs.display());
                 return Ok(Some(Err(error)));
             }
@@ -158,7 +157,7 @@ impl Node {
             Ok(node.filter(is_ready).map(|_| ()))
         })?;
         say("node ready");
-        dns::apply(&api)?;
+        dns::apply(&api, &self.place.dns())?;
         wait("default service account", LIMIT, || {
             api.find("/api/v1/namespaces/default/serviceaccounts/default")
         })?;
@@ -178,7 +177,18 @@ impl Node {
 
     /// The node that was left running, if there is one.
     pub fn kept() -> Result<Option<Self>> {
-        Ok(current()?.map(|dir| Self { dir, owner: None }))
+        let mut living = reap::living()?.into_iter();
+        let kept = living.find(|(_, dir)| dir.join(reap::KEPT).exists());
+        Ok(kept.map(|(place, dir)| Self {
+            place,
+            dir,
+            owner: None,
+        }))
+    }
+
+    /// The node's address as seen from the host; node ports are on it.
+    pub fn address(&self) -> String {
+        self.place.address()
     }
 
     /// A kubeconfig with all rights.
@@ -221,7 +231,7 @@ impl Node {
     pub fn down(mut self) -> Result<()> {
         match self.owner {
             Some(_) => self.end(),
-            None => down(),
+            None => reap::end(self.place, &self.dir),
         }
     }
 
@@ -238,9 +248,4 @@ impl Drop for Node {
     fn drop(&mut self) {
         let _ = self.end();
     }
-}
-
-/// Where the logs of the node that ended last are.
-fn last_logs() -> PathBuf {
-    paths::root().join("last-node-logs")
 }

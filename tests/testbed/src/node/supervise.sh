@@ -20,14 +20,12 @@ clean() {
 		find $left -depth -type d -exec rmdir {} + 2>/dev/null
 		sleep 0.1
 	done
-	rmdir /var/lib/kubelet 2>/dev/null
 	rm -rf "$TB_LAST_LOGS"
 	mv "$TB_RUN/log" "$TB_LAST_LOGS" 2>/dev/null
 	rm -rf "$TB_RUN"
 	exit 0
 }
 
-mkdir -p /var/lib/kubelet
 init=
 setpriv --pdeathsig KILL unshare --mount --pid --fork --net --ipc --uts --kill-child \
 	sh "$TB_RUN/init.sh" >"$TB_RUN/log/init.log" 2>&1 3<&- &
