@@ -7,6 +7,7 @@
 //! Invariants: no client, no clock, no environment. Field paths are those of Istio's CRDs; a kind
 //! that any crate of the workspace writes is in [`kinds::TABLE`].
 
+pub mod gateway_api;
 pub mod kinds;
 mod meta;
 pub mod networking;

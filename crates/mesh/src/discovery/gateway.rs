@@ -205,7 +205,7 @@ fn role(labels: &Labels) -> Role {
 }
 
 /// The Service that selects these pods; of several the one that is best reached from outside.
-fn service_of(
+pub(super) fn service_of(
     namespace: &str,
     pod_labels: &Labels,
     services: &[Service],
