@@ -38,7 +38,7 @@ fn check(gateway: &GatewaySettings) -> Result<(), Bad> {
         let parsed = revision.parse::<Revision>();
         parsed.map_err(|why| Bad::part(OPTION, "revision", revision, why))?;
     }
-    let label = gateway.istio_label();
+    let label = gateway.own_label();
     if gateway.kind == GatewayKind::Ingress && label.contains("egress") {
         return bad("name", name, "names an egress, set kind: egress");
     }

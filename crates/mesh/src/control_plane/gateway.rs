@@ -69,7 +69,8 @@ pub struct GatewayPort {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct GatewaySettings {
-    /// Name of its Deployment and Service; pods carry the label `istio: <name without istio->`.
+    /// Name of its Deployment and Service; pods carry the label `istio: <name without istio->`, unless
+    /// `values` name another.
     pub name: String,
     /// Its namespace, created if absent; istiod's if left out.
     pub namespace: Option<String>,
@@ -105,11 +106,34 @@ const fn yes() -> bool {
 impl GatewaySettings {
     /// The value of its pods' label `istio`, by which policies and `Gateway` objects pick it.
     pub fn istio_label(&self) -> String {
-        let short = self.name.strip_prefix("istio-").unwrap_or(&self.name);
-        match self.kind {
-            GatewayKind::Egress if !short.contains("egress") => format!("{short}-egress"),
-            GatewayKind::Egress | GatewayKind::Ingress => short.to_owned(),
+        // As the chart has it: what is set here, what the values name, the short name.
+        let named = self.values.get("labels").map(|labels| &labels["istio"]);
+        match named {
+            Some(Value::String(label)) if !self.is_told_apart() => label.clone(),
+            Some(label @ (Value::Number(_) | Value::Bool(_))) if !self.is_told_apart() => {
+                label.to_string()
+            }
+            _ => self.own_label(),
         }
+    }
+
+    /// The value of that label as name and kind give it.
+    pub fn own_label(&self) -> String {
+        let short = self.short_name();
+        if self.is_told_apart() {
+            format!("{short}-egress")
+        } else {
+            short.to_owned()
+        }
+    }
+
+    /// Whether its label differs from its name, to tell it from a gateway into the mesh.
+    fn is_told_apart(&self) -> bool {
+        self.kind == GatewayKind::Egress && !self.short_name().contains("egress")
+    }
+
+    fn short_name(&self) -> &str {
+        self.name.strip_prefix("istio-").unwrap_or(&self.name)
     }
 
     /// The revision or tag that it is bound to; `own` is the application's. Empty for the default.
@@ -125,7 +149,8 @@ impl GatewaySettings {
     pub fn chart_values(&self, revision: &str) -> Value {
         let revision = self.bound_to(revision);
         let mut service = json!({});
-        if self.kind == GatewayKind::Egress && self.values.get("service").is_none() {
+        let named = self.values.get("service").map(|service| &service["type"]);
+        if self.kind == GatewayKind::Egress && named.is_none_or(Value::is_null) {
             service["type"] = json!(ServiceType::ClusterIP.as_str());
         }
         if let Some(service_type) = self.service_type {
@@ -154,12 +179,8 @@ impl GatewaySettings {
                 own["autoscaling"]["targetCPUUtilizationPercentage"] = json!(cpu);
             }
         }
-        let label = self.istio_label();
-        if self.kind == GatewayKind::Egress
-            && Some(label.as_str()) != self.name.strip_prefix("istio-")
-            && label != self.name
-        {
-            own["labels"] = json!({"istio": label});
+        if self.is_told_apart() {
+            own["labels"] = json!({"istio": self.own_label()});
         }
         let mut values = Value::Object(self.values.clone());
         helm_chart::values::layer(&mut values, own);
@@ -243,6 +264,45 @@ mod tests {
             json!({"istio": "way-out-egress"}),
         );
         check("pay-egress", "pay-egress", Value::Null);
+    }
+
+    #[test]
+    fn an_egress_gateway_stays_within_whatever_else_the_values_say_of_its_service() {
+        let check = |values: &str, expect: &str| {
+            let gateways = parse(&format!("[{{name: out, kind: egress, values: {values}}}]"));
+            let values = gateways.unwrap()[0].chart_values("");
+            assert_eq!(values["service"]["type"], expect, "{values}");
+        };
+        check("{service: {annotations: {a: b}}}", "ClusterIP");
+        check("{service: {type: null}}", "ClusterIP");
+        check("{service: {type: NodePort}}", "NodePort");
+    }
+
+    #[test]
+    fn the_label_of_the_pods_is_what_the_chart_makes_of_the_values() {
+        let check = |gateway: &str, expect: &str| {
+            let gateways = parse(&format!("[{gateway}]")).unwrap();
+            assert_eq!(gateways[0].istio_label(), expect, "{gateway}");
+            let label = gateways[0].chart_values("")["labels"]["istio"].clone();
+            let label = label
+                .as_str()
+                .map_or_else(|| label.to_string(), str::to_owned);
+            let short = gateways[0].name.trim_start_matches("istio-").to_owned();
+            let rendered = if label == "null" { short } else { label };
+            assert_eq!(rendered, expect, "{gateway}");
+        };
+        check("{name: istio-edge}", "edge");
+        check("{name: istio-edge, values: {labels: {app: a}}}", "edge");
+        check("{name: edge, values: {labels: {istio: front}}}", "front");
+        check("{name: edge, values: {labels: {istio: 7}}}", "7");
+        check(
+            "{name: pay-egress, kind: egress, values: {labels: {istio: pay}}}",
+            "pay",
+        );
+        check(
+            "{name: out, kind: egress, values: {labels: {istio: front}}}",
+            "out-egress",
+        );
     }
 
     #[test]

@@ -69,7 +69,8 @@ mod tests {
         let mut settings = settings("", json!({"meshConfig": {"rootNamespace": "root-lab"}}));
         settings.hardened = true;
         settings.gateways = yaml::parse_as(
-            "[{name: istio-edge, namespace: edge-lab}, {name: shut, open: false}, {name: b}]",
+            "[{name: istio-edge, namespace: edge-lab}, {name: shut, open: false}, \
+             {name: b, values: {labels: {istio: front}}}]",
         )
         .unwrap();
         let (admit, deny) = policies(&settings, "meshy");
@@ -80,6 +81,11 @@ mod tests {
         assert_eq!(
             admit[0]["spec"]["selector"]["matchLabels"],
             json!({"istio": "edge"})
+        );
+        assert_eq!(
+            admit[1]["spec"]["selector"]["matchLabels"],
+            json!({"istio": "front"}),
+            "a label of the values"
         );
         assert_eq!(
             names(&deny),
