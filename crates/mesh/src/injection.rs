@@ -89,8 +89,20 @@ impl Demand<'_> {
     }
 }
 
-/// Labels that satisfy both selectors, if any do.
-fn shared_labels(selectors: [Option<&LabelSelector>; 2]) -> Option<BTreeMap<&str, &str>> {
+/// Whether the selector takes an object with these labels.
+pub(crate) fn selects<'a>(
+    selector: &LabelSelector,
+    label: impl Fn(&str) -> Option<&'a str>,
+) -> bool {
+    let demands = demands([Some(selector)]);
+    let mut demands = demands.into_iter();
+    demands.all(|(key, demands)| demands.iter().all(|demand| demand.holds(label(key))))
+}
+
+/// What selectors demand, by key.
+fn demands<const N: usize>(
+    selectors: [Option<&LabelSelector>; N],
+) -> BTreeMap<&str, Vec<Demand<'_>>> {
     let mut demands: BTreeMap<&str, Vec<Demand<'_>>> = BTreeMap::new();
     for selector in selectors.into_iter().flatten() {
         for (key, value) in selector.match_labels.iter().flatten() {
@@ -107,8 +119,13 @@ fn shared_labels(selectors: [Option<&LabelSelector>; 2]) -> Option<BTreeMap<&str
             });
         }
     }
+    demands
+}
+
+/// Labels that satisfy both selectors, if any do.
+fn shared_labels(selectors: [Option<&LabelSelector>; 2]) -> Option<BTreeMap<&str, &str>> {
     let mut labels = BTreeMap::new();
-    for (key, demands) in demands {
+    for (key, demands) in demands(selectors) {
         let satisfying = candidates(key, &demands)
             .into_iter()
             .find(|value| demands.iter().all(|demand| demand.holds(*value)))?;

@@ -7,8 +7,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Serialize;
 use serde_json::{Value, json};
+
+use crate::injection::selects;
 
 /// Annotation that the injector leaves on a pod.
 const STATUS: &str = "sidecar.istio.io/status";
@@ -193,12 +196,13 @@ pub fn budget_against<'a>(
         return None;
     }
     let against = |budget: &&Value| {
-        let selector = &budget["spec"]["selector"]["matchLabels"];
+        // No selector takes no pod, an empty one takes all (`policy/v1`).
+        let selector: Option<LabelSelector> =
+            serde_json::from_value(budget["spec"]["selector"].clone()).unwrap_or_default();
         let selected = |pod: &&&Value| {
             let labels = &pod["metadata"]["labels"];
-            selector
-                .as_object()
-                .is_some_and(|wanted| wanted.iter().all(|(key, value)| labels[key] == *value))
+            let label = |key: &str| labels[key].as_str();
+            selector.as_ref().is_some_and(|s| selects(s, label))
         };
         budget["metadata"]["namespace"] == workload["metadata"]["namespace"]
             && budget["status"]["disruptionsAllowed"].as_i64().unwrap_or(0) < 1
@@ -341,6 +345,28 @@ mod tests {
             0,
             None,
         );
+    }
+
+    #[test]
+    fn a_budget_takes_the_pods_that_its_selector_takes() {
+        let pod = pod("a", by("StatefulSet", "db"), "p");
+        let set = json!({"kind": "StatefulSet", "metadata": {"namespace": "web-lab"}});
+        let check = |selector: Value, taken: bool| {
+            let budget = json!({"metadata": {"name": "keep", "namespace": "web-lab"},
+                                "spec": {"selector": selector}, "status": {}});
+            let found = budget_against(&set, &[&pod], std::slice::from_ref(&budget)).is_some();
+            assert_eq!(found, taken, "{budget}");
+        };
+        let expression = |key: &str, operator: &str, values: &[&str]| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
+        check(json!({}), true);
+        check(Value::Null, false);
+        check(json!({"matchLabels": {"app": "web"}}), true);
+        check(json!({"matchLabels": {"app": "web", "tier": "x"}}), false);
+        check(expression("app", "In", &["api", "web"]), true);
+        check(expression("app", "NotIn", &["web"]), false);
+        check(expression("tier", "NotIn", &["x"]), true);
+        check(expression("app", "Exists", &[]), true);
+        check(expression("app", "DoesNotExist", &[]), false);
     }
 
     #[test]
