@@ -39,7 +39,7 @@ impl Former {
     }
 
     /// Labels by which it finds its objects.
-    pub fn labels(self) -> &'static [&'static str] {
+    fn labels(self) -> &'static [&'static str] {
         match self {
             Self::Helm => &[],
             Self::Istioctl => &[
@@ -110,7 +110,7 @@ const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 const INSTANCE: &str = "app.kubernetes.io/instance";
 
 /// Whose marks an object carries.
-pub fn marks(object: &Value) -> BTreeSet<Former> {
+fn marks(object: &Value) -> BTreeSet<Former> {
     let has = |of: &str, key: &str| !object["metadata"][of][key].is_null();
     let manager = object["metadata"]["labels"][MANAGED_BY].as_str();
     let marked = |former: &Former| {

@@ -14,7 +14,7 @@ pub mod rollout;
 pub mod skew;
 pub mod version;
 
-pub use finding::{Code, Finding, Severity};
+pub use finding::{Code, Finding};
 pub use promotion::Holder;
 pub use rollout::Rollout;
 pub use skew::Way;

@@ -66,7 +66,7 @@ pub fn step(running: &str, target: &str, way: Way, app: &str) -> Option<Finding>
 
 /// The version to go to next, of those whose payloads are attached: the target if it is within one
 /// step, else the latest payload that is. None: the target cannot be reached from here.
-pub fn next<'a>(running: &str, target: &'a str, stages: &'a [String], way: Way) -> Option<&'a str> {
+fn next<'a>(running: &str, target: &'a str, stages: &'a [String], way: Way) -> Option<&'a str> {
     if step(running, target, way, "").is_none_or(|finding| !finding.blocks()) {
         return Some(target);
     }
