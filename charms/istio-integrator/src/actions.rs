@@ -71,6 +71,7 @@ fn routes(view: &ModelView, validated: &Validated, cluster: &View) -> Vec<Row> {
             endpoint,
             app,
             dialect,
+            foreign: _,
             requests,
             problem,
         } = state;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use juju_charm::{ModelView, Problem, RelationView};
 use mesh::auth::{AuthMode, Authorizer, Gate, TokenRule, wanted};
-use mesh::discovery::Selected;
+use mesh::discovery::{AskedByMesh, Selected};
 use relations::request_auth::JwtRule;
 use relations::{ExtAuthzProvider, ForwardAuth, IngressAuth, RequestAuth};
 
@@ -162,7 +162,10 @@ pub fn auth(view: &ModelView, cluster: &View, mode: AuthMode, problems: &mut Vec
         [] => {}
         [one] => match offered(view, cluster, one, problems) {
             Some(authorizer) => {
-                gate.provider = provider(view, cluster, &authorizer);
+                // Nobody but the provider is asked where it is: no token would pass there.
+                if gate.tokens.is_empty() {
+                    gate.provider = provider(view, cluster, &authorizer, problems);
+                }
                 gate.authorizer = Some(authorizer);
             }
             // What decides is not known, so nothing passes, tokens neither.
@@ -218,8 +221,14 @@ fn offered(
 }
 
 /// The extension provider of the gateway's control plane that asks just this authorizer: the one that
-/// the control plane's charm named, or one that an administrator added under our name.
-fn provider(view: &ModelView, cluster: &View, authorizer: &Authorizer) -> Option<String> {
+/// the control plane's charm named, or one that an administrator added under our name. One that lets
+/// more pass than our own filter would is told and not used.
+fn provider(
+    view: &ModelView,
+    cluster: &View,
+    authorizer: &Authorizer,
+    problems: &mut Vec<Problem>,
+) -> Option<String> {
     let Selected::One(plane) = &cluster.plane else {
         return None;
     };
@@ -230,10 +239,37 @@ fn provider(view: &ModelView, cluster: &View, authorizer: &Authorizer) -> Option
                 .ok()
                 .flatten()
         });
-    let mut names = told
+    let names = told
         .map(|provider| provider.name)
         .chain([provider_name(view)]);
-    names.find(|name| plane.authorizers.get(name) == Some(&(authorizer.host(), authorizer.port)))
+    for name in names {
+        let Some(asked) = plane.authorizers.get(&name) else {
+            continue;
+        };
+        if (&asked.host, asked.port) != (&authorizer.host(), authorizer.port) {
+            continue;
+        }
+        match unlike(asked, authorizer) {
+            None => return Some(name),
+            Some(why) => problems.push(Problem::blocked(format!(
+                "extension provider {name} is not used: {why}"
+            ))),
+        }
+    }
+    None
+}
+
+/// Why a provider is not as good as a filter of ours.
+fn unlike(asked: &AskedByMesh, authorizer: &Authorizer) -> Option<String> {
+    if asked.fails_open {
+        return Some("it lets everything pass while the authorizer is away".to_owned());
+    }
+    // What clients send in these is not taken off.
+    let mut headers = asked.upstream_headers.iter();
+    let odd = headers.find(|name| !authorizer.identity_headers.contains(*name))?;
+    Some(format!(
+        "it hands on header {odd}, which is not the authorizer's"
+    ))
 }
 
 /// The name under which an administrator may add the authorizer to the mesh config.

@@ -1,13 +1,15 @@
 //! What shall exist. Pure.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use istio_api::CustomObject;
 use istio_api::networking::{EnvoyFilter, Gateway, VirtualService};
 use istio_api::security::AuthorizationPolicy;
 use juju_charm::{Event, ModelView};
 use kube_apply::Inventory;
 use mesh::auth::{
-    Evidence, Gate, Mechanism, custom_policy, deny_policy, envoy_filter, probe_virtual_service,
-    request_authentication,
+    Evidence, Gate, Mechanism, Unasked, custom_policy, deny_policy, envoy_filter,
+    probe_virtual_service, request_authentication,
 };
 use mesh::discovery::GatewayPort;
 use mesh::routes::{
@@ -20,6 +22,14 @@ use crate::policies;
 use crate::target::Target;
 use crate::tls;
 use crate::validate::Validated;
+
+/// Our objects by which it is known that authorization was wanted. Without a look at them nothing is
+/// changed: what is live might be taken for a gateway that nobody ever guarded.
+const TELLING: [&str; 3] = [
+    "virtualservices.networking.istio.io",
+    "envoyfilters.networking.istio.io",
+    "authorizationpolicies.security.istio.io",
+];
 
 /// What shall exist.
 #[derive(Clone, Debug)]
@@ -50,8 +60,8 @@ pub struct Serve {
     /// The filters in front of the routes, one for each namespace with pods of the gateway; `None` if
     /// it is not clear who decides.
     pub filters: Option<Vec<EnvoyFilter>>,
-    /// The policies by which an extension provider is asked instead, likewise.
-    pub customs: Vec<AuthorizationPolicy>,
+    /// The extension provider that is asked instead.
+    pub asked: Option<Asked>,
     /// Whether tokens alone decide: then routes need no proof of anything before them.
     pub self_proving: bool,
     /// The policies that deny everything, one for each such namespace.
@@ -72,6 +82,28 @@ pub struct Serve {
     pub evidence: Evidence,
 }
 
+/// An extension provider that is asked, and by which objects.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Its name in the mesh config.
+    pub provider: String,
+    /// Name of the policies.
+    pub name: String,
+    /// Their namespaces.
+    pub namespaces: BTreeSet<String>,
+    /// Labels of the gateway's pods.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl Asked {
+    /// The policies that ask about everything but `unasked`.
+    pub fn policies(&self, unasked: &Unasked) -> Vec<AuthorizationPolicy> {
+        let policy =
+            |ns: &String| custom_policy(&self.name, ns, &self.labels, &self.provider, unasked);
+        self.namespaces.iter().map(policy).collect()
+    }
+}
+
 impl Serve {
     /// An object of `networking.istio.io` as the cluster takes it.
     pub fn networking<T: CustomObject>(&self, object: &T) -> Value {
@@ -84,7 +116,7 @@ pub fn desired(view: &ModelView, validated: &Validated, cluster: &View) -> Optio
     if *view.event() == Event::Remove && view.planned_units == 0 {
         return Some(Objects::Nothing(observe::inventory(view)));
     }
-    if !view.leader {
+    if !view.leader || cluster.is_blind_to(&TELLING) {
         return None;
     }
     match &validated.target {
@@ -117,20 +149,14 @@ fn serve(
             |namespace: &String| envoy_filter(&names.guard, namespace, labels, gate, guard);
         target.namespaces.iter().map(filter).collect()
     });
-    let provider = gate.and_then(|gate| gate.provider.as_ref());
-    let custom = |namespace: &String| {
-        let ask = |provider: &String| {
-            custom_policy(
-                &names.custom(),
-                namespace,
-                labels,
-                provider,
-                &validated.routes,
-            )
-        };
-        provider.map(ask)
-    };
-    let customs = target.namespaces.iter().filter_map(custom).collect();
+    let asked = gate.and_then(|gate| {
+        Some(Asked {
+            provider: gate.provider.clone()?,
+            name: names.custom(),
+            namespaces: target.namespaces.iter().cloned().collect(),
+            labels: labels.clone(),
+        })
+    });
     let security = security_version(&cluster.security);
     let networking = networking_version(&cluster.networking);
     let mut others = Vec::new();
@@ -165,7 +191,7 @@ fn serve(
         auth_wanted: validated.auth.wanted,
         home: target.gateway.namespace.clone(),
         filters,
-        customs,
+        asked,
         self_proving: gate.and_then(Gate::mechanism) == Some(Mechanism::Tokens),
         policies: target
             .namespaces

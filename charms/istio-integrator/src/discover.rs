@@ -157,5 +157,11 @@ fn provider(view: &ModelView, validated: &Validated) -> Vec<Row> {
         list(&authorizer.identity_headers),
     );
     let used = gate.and_then(|gate| gate.provider.clone());
-    vec![vec![("in-use", or_dash(used)), ("mesh-config-line", line)]]
+    let tokens = gate.is_some_and(|gate| !gate.tokens.is_empty());
+    let used = if tokens {
+        "no: tokens pass beside the authorizer".to_owned()
+    } else {
+        or_dash(used)
+    };
+    vec![vec![("in-use", used), ("mesh-config-line", line)]]
 }

@@ -8,7 +8,7 @@ use mesh::name::check_label;
 use mesh::routes::{Backend, Route, RouteRequest, routes};
 use relations::{Ingress, KubeflowIngress, RouteConfig, Scheme, TraefikIngress};
 
-use crate::observe::View;
+use crate::observe::{APP_LABEL, View};
 use crate::route_config;
 use crate::target::Target;
 
@@ -29,6 +29,8 @@ pub struct IngressState {
     pub app: String,
     /// `kubeflow`, `traefik` or `route`; `None` until it has said anything.
     pub dialect: Option<&'static str>,
+    /// Whether it is of another model.
+    pub foreign: bool,
     /// The routes asked for, not yet checked.
     pub requests: Vec<RouteRequest>,
     /// Why it gets none, or not all.
@@ -71,6 +73,7 @@ pub fn ingresses(
             state.requests.clear();
         }
     }
+    refuse_others_services(view, cluster, &mut states, problems);
     let requests: Vec<RouteRequest> = states
         .values()
         .flat_map(|state| state.requests.clone())
@@ -88,6 +91,72 @@ pub fn ingresses(
         }
     }
     (routes, states)
+}
+
+/// Nobody opens what is another's: of an open endpoint, backends are the requirer's own.
+fn refuse_others_services(
+    view: &ModelView,
+    cluster: &View,
+    states: &mut BTreeMap<RelationId, IngressState>,
+    problems: &mut Vec<Problem>,
+) {
+    let model = view.context.model_name.as_str();
+    let names: BTreeMap<RelationId, String> = ENDPOINTS
+        .iter()
+        .flat_map(|(endpoint, _)| view.relations_of(endpoint))
+        .map(|relation| (relation.id, remote(relation)))
+        .collect();
+    let mut guarded: BTreeMap<Backend, BTreeSet<&String>> = BTreeMap::new();
+    for (id, state) in states.iter() {
+        for request in state.requests.iter().filter(|request| !request.open) {
+            for weighted in request.backends() {
+                let apps = guarded.entry(service_only(&weighted.backend)).or_default();
+                apps.extend(names.get(id));
+            }
+        }
+    }
+    for (id, state) in states.iter_mut() {
+        let Some(app) = names.get(id) else { continue };
+        let is_others = |backend: &&Backend| {
+            let of_another = guarded
+                .get(&service_only(backend))
+                .is_some_and(|apps| apps.iter().any(|guarding| *guarding != app));
+            // Services of other models are not read.
+            of_another
+                || (backend.namespace == model && !is_own(cluster, app, backend))
+                || (backend.namespace != model && !state.foreign)
+        };
+        let open = state.requests.iter().filter(|request| request.open);
+        let mut backends = open
+            .flat_map(RouteRequest::backends)
+            .map(|weighted| &weighted.backend);
+        if let Some(backend) = backends.find(is_others) {
+            let Backend {
+                service, namespace, ..
+            } = backend;
+            let message = format!("Service {namespace}/{service} is not its own");
+            problems.push(told(state, &Problem::blocked(message.clone())));
+            state.problem = Some(message);
+            state.requests.clear();
+        }
+    }
+}
+
+/// A Service whatever the port.
+fn service_only(backend: &Backend) -> Backend {
+    Backend {
+        port: 0,
+        ..backend.clone()
+    }
+}
+
+/// Whether a Service of the own model is that of an application: Juju's by its name, or one that leads
+/// to its pods.
+fn is_own(cluster: &View, app: &str, backend: &Backend) -> bool {
+    let key = (backend.namespace.clone(), backend.service.clone());
+    let selector = cluster.services.get(&key).map(|service| &service.selector);
+    backend.service == app
+        || selector.is_some_and(|selector| selector.get(APP_LABEL).is_some_and(|of| of == app))
 }
 
 fn told(state: &IngressState, problem: &Problem) -> Problem {
@@ -108,6 +177,7 @@ fn read(
         endpoint,
         app: app.clone(),
         dialect: None,
+        foreign: false,
         requests: Vec::new(),
         problem: None,
     };
@@ -138,7 +208,8 @@ fn routed(
         .ok_or_else(|| Problem::waiting("no data yet"))?;
     state.dialect = Some("route");
     let own = view.context.model_name.as_str();
-    if is_foreign(app, own, &config.model, cluster) {
+    state.foreign = is_foreign(app, own, &config.model, cluster);
+    if state.foreign {
         state.app = format!("{app} (of model {})", config.model);
     } else {
         own_word("model", &config.model, own)?;
@@ -162,11 +233,14 @@ fn ingressed(
     match ingress {
         Ingress::Kubeflow(ingress) => {
             state.dialect = Some("kubeflow");
+            let namespace = ingress.namespace.as_deref().unwrap_or(model);
+            state.foreign = is_foreign(app, model, namespace, cluster);
             Ok(vec![kubeflow(relation.id, app, model, ingress)])
         }
         Ingress::Traefik(ingress) => {
             state.dialect = Some("traefik");
             let foreign = is_foreign(app, model, &ingress.model, cluster);
+            state.foreign = foreign;
             if foreign {
                 state.app = format!("{app} ({} of model {})", ingress.name, ingress.model);
             }
@@ -186,13 +260,14 @@ fn is_gateway(backend: &Backend, target: &Target) -> bool {
 /// Whether an application is of another model: Juju made up its name (that is how it calls those
 /// that relate to an offer of ours), or it is an offer that was consumed under some name, says that
 /// it is of another model, and this model has no application of that name (Juju gives each a Service).
-fn is_foreign(app: &str, own_model: &str, says: &str, cluster: &View) -> bool {
+pub(crate) fn is_foreign(app: &str, own_model: &str, says: &str, cluster: &View) -> bool {
     let made_up = app.strip_prefix("remote-").is_some_and(|token| {
         token.len() == 32 && token.bytes().all(|byte| byte.is_ascii_hexdigit())
     });
-    let here = cluster
-        .services
-        .contains_key(&(own_model.to_owned(), app.to_owned()));
+    let here = cluster.is_blind_to(&["services"])
+        || cluster
+            .services
+            .contains_key(&(own_model.to_owned(), app.to_owned()));
     made_up || (says != own_model && !here)
 }
 

@@ -28,6 +28,9 @@ use crate::tls::{self, KeyRequest};
 /// Name of the charm, and of its inventory's owner.
 pub const CHARM: &str = "istio-integrator";
 
+/// The label by which Juju marks an application's pods.
+pub const APP_LABEL: &str = "app.kubernetes.io/name";
+
 /// How much of the guard's value is random.
 pub const GUARD_BYTES: usize = 16;
 
@@ -253,6 +256,15 @@ pub struct View {
     pub guard: String,
     /// What we may not read, e.g. `list pods`.
     pub forbidden: Vec<String>,
+}
+
+impl View {
+    /// Whether one of these resources may not be listed, as `pods` or `deployments.apps`: then that
+    /// nothing was seen says nothing.
+    pub fn is_blind_to(&self, resources: &[&str]) -> bool {
+        let lists = |resource: &&str| self.forbidden.contains(&format!("list {resource}"));
+        resources.iter().any(lists)
+    }
 }
 
 /// The control plane and the gateway that are meant.

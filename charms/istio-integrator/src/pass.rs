@@ -7,13 +7,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use istio_api::networking::EnvoyFilter;
+use istio_api::networking::{EnvoyFilter, VirtualService};
 use istio_api::security::AuthorizationPolicy;
 use istio_api::{CustomObject, ObjectMeta};
 use juju_charm::Problem;
 use kube_apply::{Applied, Error, Inventory, Object, ObjectRef, ObjectsSet, Stage};
 use mesh::auth::{
-    AuthState, Ease, Evidence, FilterStep, LiveFilter, Scope, Situation, routes_unguarded, step,
+    AuthState, Ease, Evidence, FilterStep, LiveFilter, Scope, Situation, Unasked, routes_unguarded,
+    step,
 };
 use mesh::routes::{Route, established, virtual_services};
 
@@ -62,22 +63,26 @@ pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Err
     if serve.auth_wanted && (moved(serve, live) || loses_its_provider(serve, live, evidence)) {
         return leave_old_gateway(serve, live);
     }
+    let all = virtual_services(&serve.edge, &serve.routes);
     let step = step(&Situation {
         wanted: serve.auth_wanted,
         filter_ready: serve.filters.is_some(),
-        live: live_filter(serve, live),
+        live: live_filter(serve, &customs_for(serve, &all, live), live),
         evidence: evidence.clone(),
         ease: ease(serve, live, evidence),
     });
-    let routes = match step.routes {
-        Scope::All => serve.routes.clone(),
-        Scope::Established => established(&serve.routes, &serve.edge, &live.virtual_services),
+    let (routes, services) = match step.routes {
+        Scope::All => (serve.routes.clone(), all),
+        Scope::Established => {
+            let routes = established(&serve.routes, &serve.edge, &live.virtual_services);
+            let services = virtual_services(&serve.edge, &routes);
+            (routes, services)
+        }
     };
-    let services = virtual_services(&serve.edge, &routes);
     let (mut filters, mut customs) = match step.filter {
         FilterStep::Write => (
             serve.filters.clone().unwrap_or_default(),
-            serve.customs.clone(),
+            customs_for(serve, &services, live),
         ),
         FilterStep::Keep | FilterStep::Remove => (live.filters.clone(), live.customs.clone()),
     };
@@ -144,6 +149,17 @@ pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Err
     for service in &all_services {
         edge.push(Object::new(serve.networking(service))?);
     }
+    let next = Live {
+        gateways: vec![serve.gateway.clone()],
+        virtual_services: all_services,
+        filters,
+        policies,
+        customs,
+        others: other_ids,
+    };
+    // What is open is left out of the policy once its rule stands.
+    let widens = step.filter == FilterStep::Write
+        && customs_for(serve, &next.virtual_services, &next) != next.customs;
     Ok(Pass {
         set: set(
             &serve.inventory,
@@ -156,17 +172,10 @@ pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Err
             ],
             retain,
         ),
-        live: Live {
-            gateways: vec![serve.gateway.clone()],
-            virtual_services: all_services,
-            filters,
-            policies,
-            customs,
-            others: other_ids,
-        },
+        live: next,
         served: served(&serve.routes, &routes),
         state: step.state,
-        more: step.more,
+        more: step.more || widens,
     })
 }
 
@@ -250,6 +259,14 @@ fn leave_old_gateway(serve: &Serve, live: &Live) -> Result<Pass, Error> {
     })
 }
 
+/// The policies by which an extension provider is asked while the gateway goes from the live rules to
+/// those of `coming`.
+fn customs_for(serve: &Serve, coming: &[VirtualService], live: &Live) -> Vec<AuthorizationPolicy> {
+    let asked = serve.asked.as_ref();
+    let unasked = || Unasked::new(&serve.edge, coming, &live.virtual_services);
+    asked.map_or_else(Vec::new, |asked| asked.policies(&unasked()))
+}
+
 fn set(inventory: &Inventory, stages: Vec<Stage>, retain: Vec<ObjectRef>) -> ObjectsSet {
     // Nothing here has a rollout of its own: there are no gates to wait for.
     ObjectsSet {
@@ -275,7 +292,7 @@ fn loses_its_provider(serve: &Serve, live: &Live, evidence: &Evidence) -> bool {
     let clear = serve.filters.is_some() && !serve.self_proving;
     let home =
         |custom: &AuthorizationPolicy| custom.metadata.namespace.as_ref() == Some(&serve.home);
-    let loses = clear && serve.customs.is_empty() && live.customs.iter().any(home);
+    let loses = clear && serve.asked.is_none() && live.customs.iter().any(home);
     loses && !is_nothing_routed(live, evidence)
 }
 
@@ -288,7 +305,7 @@ fn ease(serve: &Serve, live: &Live, evidence: &Evidence) -> Ease {
         Ease::SelfProving
     } else if is_nothing_routed(live, evidence) {
         Ease::NothingRouted
-    } else if !serve.customs.is_empty() && !live.customs.is_empty() {
+    } else if serve.asked.is_some() && !live.customs.is_empty() {
         Ease::InPlace
     } else {
         Ease::None
@@ -296,7 +313,7 @@ fn ease(serve: &Serve, live: &Live, evidence: &Evidence) -> Ease {
 }
 
 /// What guards the gateway's namespace compared with what is desired.
-fn live_filter(serve: &Serve, live: &Live) -> LiveFilter {
+fn live_filter(serve: &Serve, customs: &[AuthorizationPolicy], live: &Live) -> LiveFilter {
     let Some(filters) = &serve.filters else {
         return LiveFilter::Current;
     };
@@ -304,7 +321,7 @@ fn live_filter(serve: &Serve, live: &Live) -> LiveFilter {
     let Some(desired) = filters.iter().find(|filter| home(&filter.metadata)) else {
         return LiveFilter::Absent;
     };
-    let custom = serve.customs.iter().find(|custom| home(&custom.metadata));
+    let custom = customs.iter().find(|custom| home(&custom.metadata));
     let live_custom = live.customs.iter().find(|custom| home(&custom.metadata));
     let same_custom = custom.map(|custom| &custom.spec) == live_custom.map(|custom| &custom.spec);
     let named = |filter: &&EnvoyFilter| {

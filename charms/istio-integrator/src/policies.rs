@@ -12,15 +12,9 @@ use relations::service_mesh::TargetType;
 use relations::{CrossModelApp, MeshPolicies, MeshPolicy};
 use serde_json::Value;
 
-use crate::ingress::remote;
-use crate::observe::{Names, View};
+use crate::ingress::{is_foreign, remote};
+use crate::observe::{APP_LABEL, Names, View};
 use crate::target::Target;
-
-/// The label by which Juju marks an application's pods.
-const APP_LABEL: &str = "app.kubernetes.io/name";
-const METHODS: &[&str] = &[
-    "GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "CONNECT", "TRACE",
-];
 
 /// A permission that a related application asked for, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,8 +28,12 @@ pub struct Permission {
 }
 
 /// The permissions asked for over `service-mesh`, and what is wrong with the others.
-pub fn permissions(view: &ModelView, problems: &mut Vec<Problem>) -> Vec<Permission> {
-    let aliases = aliases(view);
+pub fn permissions(
+    view: &ModelView,
+    cluster: &View,
+    problems: &mut Vec<Problem>,
+) -> Vec<Permission> {
+    let aliases = aliases(view, cluster);
     let mut permissions = Vec::new();
     for relation in view.relations_of("service-mesh") {
         match asked(view, relation, &aliases) {
@@ -50,8 +48,10 @@ pub fn permissions(view: &ModelView, problems: &mut Vec<Problem>) -> Vec<Permiss
     permissions
 }
 
-/// What applications of other models are called there.
-fn aliases(view: &ModelView) -> BTreeMap<String, CrossModelApp> {
+/// What applications of other models are called there. One of the own model has its name from Juju.
+fn aliases(view: &ModelView, cluster: &View) -> BTreeMap<String, CrossModelApp> {
+    let own = view.context.model_name.as_str();
+    let foreign = |app: &str, says: &str| says != own && is_foreign(app, own, says, cluster);
     let known = view
         .relations_of("provide-cmr-mesh")
         .filter_map(|relation| {
@@ -59,7 +59,8 @@ fn aliases(view: &ModelView) -> BTreeMap<String, CrossModelApp> {
                 .ok()
                 .flatten()?;
             Some((remote(relation), app))
-        });
+        })
+        .filter(|(name, app)| foreign(name, &app.juju_model_name));
     known.collect()
 }
 
@@ -130,13 +131,6 @@ fn checked(
     let unit = policy.target_type == TargetType::Unit;
     let mut endpoints = Vec::new();
     for asked in &policy.endpoints {
-        if let Some(odd) = asked
-            .methods
-            .iter()
-            .find(|m| !METHODS.contains(&m.as_str()))
-        {
-            return refuse(format!("{odd:?} is no method"));
-        }
         let text = |text: &String| {
             !text.is_empty() && text.len() <= 1024 && text.chars().all(|c| ('!'..='~').contains(&c))
         };

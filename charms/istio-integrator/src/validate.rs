@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use juju_charm::{ModelView, Problem, RelationId};
-use mesh::auth::{Gate, Mechanism, is_open_by_path};
+use mesh::auth::{Gate, Mechanism, covered_elsewhere, is_open_by_path};
 use mesh::routes::{Edge, Route, Tls, Tokens};
 
 use crate::auth::{self, Auth};
@@ -77,12 +77,12 @@ pub fn validate(view: &ModelView, cluster: &View) -> (Validated, Vec<Problem>) {
         tls.pair = None;
     }
     let (routes, ingresses) = ingresses(view, cluster, target.as_ref(), &mut problems);
-    problems.extend(not_open(&auth, &routes));
-    let permissions = policies::permissions(view, &mut problems);
+    let permissions = policies::permissions(view, cluster, &mut problems);
     let edge = target
         .as_ref()
         .map(|target| edge(view, target, &auth, &tls));
     if let (Some(edge), Some(target)) = (&edge, &target) {
+        problems.extend(not_open(&auth, edge, &routes));
         problems.extend(findings::gateways(edge, target, cluster, &routes));
     }
     (
@@ -131,20 +131,24 @@ fn tokens(gate: &Gate) -> Option<Tokens> {
 }
 
 /// Where an extension provider is asked, paths decide: routes that are open under further conditions
-/// cannot be told from others.
-fn not_open(auth: &Auth, routes: &[Route]) -> Vec<Problem> {
+/// cannot be told from others, nor those whose path is guarded on another host.
+fn not_open(auth: &Auth, edge: &Edge, routes: &[Route]) -> Vec<Problem> {
     let gate = auth.gate.as_ref();
     if gate.and_then(Gate::mechanism) != Some(Mechanism::Provider) {
         return Vec::new();
     }
-    let closed = routes
+    let conditions = routes
         .iter()
-        .filter(|route| route.open && !is_open_by_path(route));
-    closed
-        .map(|route| {
+        .filter(|route| route.open && !is_open_by_path(route))
+        .map(|route| (route, "has conditions besides its path"));
+    let covered = covered_elsewhere(edge, routes)
+        .into_iter()
+        .map(|route| (route, "has a path that is guarded on another host"));
+    conditions
+        .chain(covered)
+        .map(|(Route { name, app, .. }, why)| {
             Problem::blocked(format!(
-                "route {} of {} has conditions besides its path: it cannot be open here",
-                route.name, route.app
+                "route {name} of {app} {why}: it cannot be open here"
             ))
         })
         .collect()

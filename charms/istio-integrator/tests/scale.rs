@@ -75,7 +75,7 @@ fn the_cost_of_a_hook_grows_with_what_is_written_only() {
         assert_eq!(writes, 0);
         assert_eq!(reads, few.2, "reads do not depend on the relations");
     }
-    // Objects hold 500 routes at most; they are spread by path, so not evenly.
+    // Objects are meant to hold 512 KiB; routes are spread by path, so not evenly.
     assert!(
         thousand.1 <= 8 && five_thousand.1 <= 40,
         "{thousand:?} {five_thousand:?}"

@@ -557,3 +557,26 @@ fn what_routes_ask_for_cannot_be_guessed_and_stays_as_long_as_one_object_tells_i
     hook(&api, Event::UpdateStatus, &after);
     assert_eq!(guard(&api), first);
 }
+
+#[test]
+fn while_what_tells_of_authorization_cannot_be_read_nothing_is_changed() {
+    for resource in [
+        "envoyfilters.networking.istio.io",
+        "virtualservices.networking.istio.io",
+        "authorizationpolicies.security.istio.io",
+    ] {
+        let (api, state) = guarded();
+        let mut after = config_changed(&api, &state);
+        after.relations.retain(|relation| relation.id.0 == 1);
+        api.forget_requests();
+        api.forbid("list", resource);
+        let after = hook(&api, Event::UpdateStatus, &after);
+        let (text, message) = status(&after);
+        assert_eq!(text, "blocked");
+        assert!(
+            message.contains(&format!("not permitted to list {resource}")),
+            "{message}"
+        );
+        assert_eq!(api.writes(), Vec::<String>::new(), "{resource}");
+    }
+}

@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use juju_charm::Event;
-use juju_sim::scenario::{Relation, databag};
+use juju_sim::scenario::{Relation, State, databag};
 use kube_apply::testing::FakeApi;
 use mesh::auth::{ISSUER_CLAIM, PROBE_PATH};
 use serde_json::{Value, json};
@@ -109,39 +109,92 @@ fn an_address_that_cannot_be_asked_means_denied() {
     check("", "waiting", "no data yet");
 }
 
+/// A mesh config with a provider that asks the authorizer at this port.
+fn provider(port: u16, further: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "istio", "namespace": "istio-lab"},
+        "data": {"mesh": format!("extensionProviders:\n- name: told\n  envoyExtAuthzHttp: \
+            {{service: gate.lab.svc.cluster.local, port: {port}, {further}}}\n")},
+    })
+}
+
+/// A route and an authorizer, for which the control plane's charm named a provider.
+fn named_provider() -> State {
+    let config = Relation::new("istio-ingress-config", 3, "istio")
+        .remote_app_data(databag([("ext_authz_provider_name", "told")]));
+    leader()
+        .relation(traefik(1, "echo"))
+        .relation(gate(2, "gatekeeper"))
+        .relation(config)
+}
+
+fn custom(api: &FakeApi) -> Option<Value> {
+    let mut objects = api.objects().into_iter();
+    objects.find(|object| object["spec"]["action"] == "CUSTOM")
+}
+
+#[test]
+fn an_extension_provider_that_lets_more_pass_than_a_filter_is_not_used() {
+    let check = |further: &str, why: &str| {
+        let api = proving();
+        api.seed(provider(8080, further));
+        let after = config_changed(&api, &named_provider());
+        let message = format!("extension provider told is not used: {why}");
+        assert_status(&after, "blocked", &message);
+        assert_eq!(custom(&api), None);
+        let filter = api
+            .objects()
+            .into_iter()
+            .find(|o| o["kind"] == "EnvoyFilter");
+        assert!(filter.expect("it").to_string().contains("ext_authz"));
+        assert_eq!(routed(&api).len(), 2);
+    };
+    check(
+        "failOpen: true",
+        "it lets everything pass while the authorizer is away",
+    );
+    check(
+        "headersToUpstreamOnAllow: [x-user, x-groups]",
+        "it hands on header x-groups, which is not the authorizer's",
+    );
+    check(
+        "headersToUpstreamOnAllow: ['x-*']",
+        "it hands on header x-*, which is not the authorizer's",
+    );
+}
+
+#[test]
+fn an_extension_provider_is_not_used_where_tokens_pass() {
+    let api = proving();
+    api.seed(provider(8080, ""));
+    let state = named_provider().relation(tokens(4, &good_rules()));
+    let after = config_changed(&api, &state);
+    assert_status(
+        &after,
+        "active",
+        "1 route at http://192.0.2.7, authorization in force",
+    );
+    assert_eq!(custom(&api), None);
+    let told = action(&api, "discover", &json!({}), &after);
+    assert!(told["extension-provider"].contains("no: tokens pass beside the authorizer"));
+}
+
 #[test]
 fn an_extension_provider_that_asks_just_this_authorizer_is_used() {
     let api = proving();
-    let mesh = |port: u16| {
-        json!({
-            "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"name": "istio", "namespace": "istio-lab"},
-            "data": {"mesh": format!("extensionProviders:\n- name: told\n  envoyExtAuthzHttp: \
-                {{service: gate.lab.svc.cluster.local, port: {port}}}\n")},
-        })
-    };
-    api.seed(mesh(9));
-    let config = Relation::new("istio-ingress-config", 3, "istio")
-        .remote_app_data(databag([("ext_authz_provider_name", "told")]));
-    let state = leader()
-        .relation(traefik(1, "echo"))
-        .relation(gate(2, "gatekeeper"))
-        .relation(config);
+    api.seed(provider(9, ""));
+    let state = named_provider();
     let after = config_changed(&api, &state);
     assert_eq!(
         app_data(&after, 3, "ext_authz_service_name"),
         Some("gate.lab.svc.cluster.local")
     );
     assert_eq!(app_data(&after, 3, "ext_authz_port"), Some("8080"));
-    let custom = |api: &FakeApi| {
-        api.objects()
-            .into_iter()
-            .find(|o| o["spec"]["action"] == "CUSTOM")
-    };
     assert_eq!(custom(&api), None, "another port is another authorizer");
 
     let api = proving();
-    api.seed(mesh(8080));
+    api.seed(provider(8080, "headersToUpstreamOnAllow: [X-User]"));
     let after = config_changed(&api, &state);
     assert_status(
         &after,
@@ -189,10 +242,7 @@ fn token_holders_pass_beside_the_authorizer() {
         verify["spec"]["jwtRules"][0]["issuer"],
         "https://id.example.org"
     );
-    let rules = our(&api, "VirtualService", "meshy-routes").expect("it")["spec"]["http"].clone();
-    let issuers: Vec<Value> = rules
-        .as_array()
-        .expect("rules")
+    let issuers: Vec<Value> = rules(&api)
         .iter()
         .map(|rule| rule["match"][0]["headers"][ISSUER_CLAIM]["exact"].clone())
         .collect();
@@ -218,8 +268,7 @@ fn tokens_alone_let_nobody_else_pass_and_need_no_proof() {
         "active",
         "1 route at http://192.0.2.7, authorization in force",
     );
-    let rules = our(&api, "VirtualService", "meshy-routes").expect("it")["spec"]["http"].clone();
-    for rule in rules.as_array().expect("rules") {
+    for rule in rules(&api) {
         let holder = rule["match"][0]["headers"][ISSUER_CLAIM].is_object();
         assert_eq!(rule.get("route").is_some(), holder, "{rule}");
         assert_eq!(rule["directResponse"]["status"] == 401, !holder);

@@ -241,6 +241,109 @@ fn an_application_of_another_model_is_believed_and_shown_as_what_it_says() {
 }
 
 #[test]
+fn while_services_cannot_be_read_no_application_is_of_another_model() {
+    let api = cluster();
+    api.seed(service("lab", "echo", 8080));
+    api.forbid("list", "services");
+    let after = config_changed(
+        &api,
+        &leader().relation(called("echo", "back-lab", "books")),
+    );
+    assert_eq!(status(&after).0, "blocked");
+    assert!(routed(&api).is_empty());
+}
+
+/// The relation on the endpoint about whose requests nobody is asked.
+fn opened(mut relation: Relation) -> Relation {
+    let endpoint = format!("{}-unauthenticated", relation.endpoint);
+    relation.endpoint = juju_hooks::EndpointName::new(&endpoint).expect("a name");
+    relation
+}
+
+#[test]
+fn nobody_opens_a_service_that_is_not_its_own() {
+    let check = |relation: Relation, refused: Option<&str>| {
+        let api = cluster();
+        for name in ["echo", "books", "books-ui"] {
+            let mut service = service("lab", name, 8080);
+            let app = name.split('-').next().expect("a word");
+            service["spec"]["selector"] = json!({"app.kubernetes.io/name": app});
+            api.seed(service);
+        }
+        let app = relation.remote_app.clone();
+        let endpoint = relation.endpoint.clone();
+        let after = config_changed(&api, &leader().relation(relation));
+        match refused {
+            None => assert_eq!(status(&after).0, "active"),
+            Some(name) => {
+                let (text, message) = status(&after);
+                assert_eq!(text, "blocked");
+                assert!(
+                    message.starts_with(&format!("{endpoint} of {app}")),
+                    "{message}"
+                );
+                assert!(
+                    message.contains(&format!(": Service {name} is not")),
+                    "{message}"
+                );
+                assert!(routed(&api).is_empty());
+            }
+        }
+    };
+    let at = |host: &str| {
+        let mut relation = opened(traefik(1, "echo"));
+        let unit = relations::UnitAddress {
+            host: host.to_owned(),
+            ip: None,
+        };
+        relation.remote_units.clear();
+        relation.remote_unit(0, unit.encode())
+    };
+    check(at("echo.lab.svc.cluster.local"), None);
+    check(at("10.1.2.3"), None);
+    check(at("books.lab.svc.cluster.local"), Some("lab/books"));
+    check(
+        at("books.back-lab.svc.cluster.local"),
+        Some("back-lab/books"),
+    );
+    // Its Service may have another name, if it leads to its pods.
+    check(opened(kubeflow(1, "books", "/books")), None);
+    let mut another = opened(kubeflow(1, "books", "/books"));
+    another.remote_app = traefik(1, "echo").remote_app;
+    check(another, Some("lab/books-ui"));
+    let made_up = "remote-0123456789abcdef0123456789abcdef";
+    check(opened(called(made_up, "back-lab", "echo")), None);
+    check(opened(called(made_up, "lab", "echo")), Some("lab/echo"));
+    let rule = json!({"model": "lab", "http_routes": [{
+        "name": "a", "listener": {"port": 80, "protocol": "HTTP"},
+        "backends": [{"service": "books", "port": 80}]}]});
+    check(
+        routes("istio-ingress-route-unauthenticated", 1, "echo", &rule),
+        Some("lab/books"),
+    );
+}
+
+#[test]
+fn nobody_of_another_model_opens_what_another_relation_guards() {
+    let (one, other) = (
+        "remote-0123456789abcdef0123456789abcdef",
+        "remote-ffff456789abcdef0123456789abcdef",
+    );
+    let api = cluster();
+    let mut opening = opened(called(other, "back-lab", "echo"));
+    opening.id = juju_hooks::RelationId(2);
+    let state = leader()
+        .relation(called(one, "back-lab", "echo"))
+        .relation(opening);
+    let after = config_changed(&api, &state);
+    let message = status(&after).1;
+    assert!(message.contains(&format!(
+        "of {other} (echo of model back-lab): Service back-lab/echo is"
+    )));
+    assert_eq!(routed(&api).len(), 2);
+}
+
+#[test]
 fn a_route_back_to_the_gateway_is_refused() {
     let api = cluster();
     let looped = relations::KubeflowIngress {

@@ -140,7 +140,11 @@ fn an_application_opens_no_other_and_a_bad_one_costs_only_itself() {
         "back-lab/books is not its own",
     );
     check(
-        policy(|p| p["target_selector_labels"] = json!({"app.kubernetes.io/name": "echo"})),
+        policy(|p| {
+            p["target_type"] = json!("unit");
+            p["target_app_name"] = json!(null);
+            p["target_selector_labels"] = json!({"app.kubernetes.io/name": "echo"});
+        }),
         "pods of echo are not its own",
     );
     check(
@@ -149,7 +153,7 @@ fn an_application_opens_no_other_and_a_bad_one_costs_only_itself() {
     );
     check(
         policy(|p| p["endpoints"][0]["methods"] = json!(["GIVE"])),
-        "\"GIVE\" is no method",
+        "databag key policies: \"GIVE\" is no method of HTTP",
     );
     check(
         json!({}),
@@ -172,6 +176,27 @@ fn callers_of_other_models_are_called_what_they_say() {
     );
     let who = policies(&api)[0]["spec"]["rules"][0]["from"][0]["source"]["principals"][0].clone();
     assert_eq!(who, "cluster.local/ns/cos/sa/grafana");
+}
+
+#[test]
+fn an_application_of_this_model_cannot_take_anothers_name_by_saying_it_is_elsewhere() {
+    let check = |says: Value| {
+        let api = cluster();
+        api.seed(service("lab", "books", 80));
+        let alias = Relation::new("provide-cmr-mesh", 2, "books")
+            .remote_app_data(databag([("cmr_data", says.to_string())]));
+        let opens = policy(|policy| {
+            policy["target_namespace"] = says["juju_model_name"].clone();
+            policy["target_app_name"] = says["app_name"].clone();
+        });
+        let state = leader().relation(mesh(1, "books", &opens)).relation(alias);
+        let after = config_changed(&api, &state);
+        let message = status(&after).1;
+        assert!(message.contains("is not its own"), "{message}");
+        assert!(policies(&api).is_empty());
+    };
+    check(json!({"app_name": "echo", "juju_model_name": "lab"}));
+    check(json!({"app_name": "echo", "juju_model_name": "back-lab"}));
 }
 
 #[test]

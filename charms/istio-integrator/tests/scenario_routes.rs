@@ -33,7 +33,7 @@ fn a_route_relation_is_served_with_all_its_fields_and_answered() {
             "hostnames": ["books.example.org"],
             "matches": [{
                 "path": {"type": "Exact", "value": "/api"}, "method": "GET",
-                "headers": [{"name": "X-Team", "value": "blue"}],
+                "headers": {"X-Team": "blue"},
             }],
             "backends": [
                 {"service": "books", "port": 8080, "weight": 3},
@@ -134,6 +134,25 @@ fn a_document_that_is_none_costs_its_relation_only() {
 }
 
 #[test]
+fn calls_are_sent_elsewhere_where_their_route_says_so() {
+    let api = cluster();
+    let wish = json!({"model": "lab", "grpc_routes": [{
+        "name": "shelf", "listener": {"port": 80, "protocol": "GRPC"}, "backends": [],
+        "matches": [{"method": {"service": "lab.Shelf"}}],
+        "filters": [{"type": "RequestRedirect", "requestRedirect": {"hostname": "new.example.org"}}],
+    }]});
+    let state = leader().relation(routes("istio-ingress-route", 1, "books", &wish));
+    let after = config_changed(&api, &state);
+    assert_status(&after, "active", "1 route at http://192.0.2.7");
+    let sent = rules(&api)
+        .into_iter()
+        .find(|rule| rule["redirect"].is_object());
+    let sent = sent.expect("a rule that redirects");
+    assert_eq!(sent["redirect"]["authority"], "new.example.org");
+    assert!(sent["route"].is_null(), "{sent}");
+}
+
+#[test]
 fn nobody_is_asked_about_open_routes_and_about_no_other() {
     let api = cluster();
     api.seed(gate_service());
@@ -157,8 +176,7 @@ fn nobody_is_asked_about_open_routes_and_about_no_other() {
         Some("- v1\n- v2\n")
     );
     let name = mesh::auth::open_route_name(&guard(&api));
-    let service = our(&api, "VirtualService", "meshy-routes").expect("routes");
-    for rule in service["spec"]["http"].as_array().expect("rules") {
+    for rule in rules(&api) {
         let open = rule["route"][0]["destination"]["host"] == "status.lab.svc.cluster.local";
         assert_eq!(rule["name"] == name.as_str(), open);
         assert!(rule["match"][0]["headers"][GUARD_HEADER].is_object());

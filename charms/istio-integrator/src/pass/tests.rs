@@ -6,13 +6,14 @@ use istio_api::networking::{EnvoyFilter, HttpRoute, VirtualService};
 use istio_api::security::AuthorizationPolicy;
 use kube_apply::{Inventory, Owner};
 use mesh::auth::{
-    Answer, Authorizer, Gate, PodEvidence, custom_policy, deny_policy, envoy_filter,
-    guard_of_filter, guard_of_routes, probe_virtual_service,
+    Answer, Authorizer, Gate, PodEvidence, deny_policy, envoy_filter, guard_of_filter,
+    guard_of_routes, probe_virtual_service,
 };
 use mesh::routes::{Backend, Edge, RouteRequest, gateway, routes};
 use proptest::prelude::*;
 
 use super::*;
+use crate::desired::Asked;
 
 const NAMESPACE: &str = "edge-lab";
 /// Another namespace with pods that the gateway selects, sorted before it.
@@ -91,12 +92,12 @@ fn serve(wishes: &Wishes, auth_wanted: bool) -> Serve {
         auth_wanted,
         home: NAMESPACE.to_owned(),
         filters: wishes.authorizer.map(filter),
-        customs: wishes
-            .namespaces()
-            .into_iter()
-            .filter(|_| provider)
-            .map(|ns| custom_policy("ask", ns, &labels, "sso", &[]))
-            .collect(),
+        asked: provider.then(|| Asked {
+            provider: "sso".to_owned(),
+            name: "ask".to_owned(),
+            namespaces: wishes.namespaces().into_iter().map(str::to_owned).collect(),
+            labels: labels.clone(),
+        }),
         self_proving: false,
         policies: wishes
             .namespaces()
@@ -464,6 +465,38 @@ fn routes_leave_the_old_gateway_before_the_new_one_is_selected() {
         1,
         "the old filter stays until nothing is routed"
     );
+}
+
+#[test]
+fn an_open_path_under_a_guarded_one_is_asked_about_until_its_route_stands() {
+    let (wishes, live, proxy) = in_force();
+    let wishes = Wishes {
+        provider: true,
+        ..wishes
+    };
+    let (mut live, mut proxy) = (live, proxy);
+    settle(&wishes, &mut live, &mut proxy);
+    let mut serve = serve(&wishes, true);
+    let mut open = serve.routes[0].clone();
+    open.relation = 9;
+    open.open = true;
+    open.matches[0].path = mesh::routes::Path::Prefix("/app-1/x".parse().unwrap());
+    serve.routes.push(open);
+    let exempts = |next: &Pass| {
+        let rules = &next.live.customs[0].spec.rules;
+        rules
+            .iter()
+            .any(|rule| rule.to.iter().any(|to| !to.operation.not_paths.is_empty()))
+    };
+    let first = checked(&serve, &live, &proxy.evidence());
+    assert_eq!((first.state, first.served.len()), (AuthState::InForce, 2));
+    assert!(!exempts(&first) && first.more);
+    let second = checked(&serve, &first.live, &proxy.evidence());
+    assert!(exempts(&second) && !second.more);
+    // The policy is written before the routes: it closes first what is not to be open any more.
+    serve.routes.pop();
+    let third = checked(&serve, &second.live, &proxy.evidence());
+    assert!(!exempts(&third));
 }
 
 #[test]

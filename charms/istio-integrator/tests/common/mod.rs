@@ -290,23 +290,24 @@ pub fn kinds(api: &FakeApi) -> Vec<String> {
     kinds
 }
 
-/// The paths routed to a backend, in order, with their rewrites.
-pub fn routed(api: &FakeApi) -> Vec<(String, String)> {
-    let id = ObjectRef::namespaced(
-        "networking.istio.io/v1",
-        "VirtualService",
-        "lab",
-        "meshy-routes",
-    );
-    let Some(service) = api.get(&id) else {
+/// The rules of the default hosts, without the charm's own.
+pub fn rules(api: &FakeApi) -> Vec<Value> {
+    let Some(service) = our(api, "VirtualService", "meshy-routes") else {
         return Vec::new();
     };
-    let rules = service["spec"]["http"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
+    let own = |rule: &Value| {
+        let path = rule["match"][0]["uri"]["exact"].as_str();
+        path.is_some_and(|path| [PROBE_PATH, DENIED_PATH].contains(&path))
+    };
+    let rules = service["spec"]["http"].as_array();
+    let rules = rules.into_iter().flatten().filter(|rule| !own(rule));
+    rules.cloned().collect()
+}
+
+/// The paths routed to a backend or elsewhere, in order, with the backend.
+pub fn routed(api: &FakeApi) -> Vec<(String, String)> {
     let mut routed = Vec::new();
-    for rule in rules {
+    for rule in rules(api) {
         let host = rule["route"][0]["destination"]["host"]
             .as_str()
             .unwrap_or("")
@@ -327,16 +328,9 @@ pub fn routed(api: &FakeApi) -> Vec<(String, String)> {
 
 /// The value that the routes ask for.
 pub fn guard(api: &FakeApi) -> String {
-    let id = ObjectRef::namespaced(
-        "networking.istio.io/v1",
-        "VirtualService",
-        "lab",
-        "meshy-routes",
-    );
-    let routes = api.get(&id).expect("routes");
-    let header = format!("/spec/http/0/match/0/headers/{GUARD_HEADER}/exact");
-    let guard = routes.pointer(&header).and_then(|value| value.as_str());
-    guard.expect("a guard").to_owned()
+    let rules = rules(api);
+    let guard = &rules.first().expect("a rule")["match"][0]["headers"][GUARD_HEADER]["exact"];
+    guard.as_str().expect("a guard").to_owned()
 }
 
 pub fn app_data<'a>(state: &'a State, id: u32, key: &str) -> Option<&'a str> {

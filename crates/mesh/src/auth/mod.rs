@@ -20,13 +20,16 @@
 //! request as the router will, and the DENY policy, which Istio puts earlier, can be proven on its
 //! own. (Envoy's external authorization does not run where no route matches, hence the route.)
 
+mod custom;
 mod gate;
 mod objects;
 mod probe;
 mod state;
 mod tokens;
 
-pub use gate::{Gate, Mechanism, custom_policy, is_open_by_path, unmarked};
+pub use custom::{Unasked, covered_elsewhere, custom_policy, is_open_by_path};
+pub use gate::{Gate, Mechanism, unmarked};
+pub(crate) use objects::own_rules;
 pub use objects::{
     Authorizer, GUARD_HEADER, InvalidAuthorizer, deny_policy, envoy_filter, guard_of_filter,
     guard_of_routes, open_route_name, probe_virtual_service, routes_unguarded, shows_authorization,

@@ -13,7 +13,7 @@ use istio_api::security::{
 use serde_json::{Value, json};
 
 use super::gate::Gate;
-use super::probe::{PROBE_BODY, PROBE_PATH};
+use super::probe::{DENIED_PATH, PROBE_BODY, PROBE_PATH};
 use crate::name::{InvalidName, check_label};
 use crate::routes::{Edge, Route, short_hash};
 
@@ -404,25 +404,33 @@ pub fn probe_virtual_service(edge: &Edge, routes: &[Route], name: &str) -> Virtu
     if !hosts.iter().any(|host| host == "*") {
         hosts.push("*".to_owned());
     }
-    let uri = Some(StringMatch::Exact(PROBE_PATH.to_owned()));
-    let rule = HttpRoute {
-        matches: vec![HttpMatch {
-            uri,
-            ..HttpMatch::default()
-        }],
-        direct_response: Some(DirectResponse {
-            status: 200,
-            body: Some(HttpBody {
-                string: PROBE_BODY.to_owned(),
-            }),
-        }),
-        ..HttpRoute::default()
-    };
     let spec = VirtualServiceSpec {
         hosts,
         gateways: vec![format!("{}/{}", edge.namespace, edge.gateway)],
-        http: vec![rule],
+        http: vec![probe_rule()],
         ..VirtualServiceSpec::default()
     };
     VirtualService::new(&edge.namespace, name, spec)
+}
+
+/// The rules that stand before all others of a host: nobody else answers at [`PROBE_PATH`] and
+/// [`DENIED_PATH`], whatever is routed.
+pub(crate) fn own_rules() -> [HttpRoute; 2] {
+    [probe_rule(), answer(DENIED_PATH, 404, None)]
+}
+
+fn probe_rule() -> HttpRoute {
+    let string = PROBE_BODY.to_owned();
+    answer(PROBE_PATH, 200, Some(HttpBody { string }))
+}
+
+fn answer(path: &str, status: u16, body: Option<HttpBody>) -> HttpRoute {
+    HttpRoute {
+        matches: vec![HttpMatch {
+            uri: Some(StringMatch::Exact(path.to_owned())),
+            ..HttpMatch::default()
+        }],
+        direct_response: Some(DirectResponse { status, body }),
+        ..HttpRoute::default()
+    }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// The path the DENY policy leaves open, where a route answers by itself.
 pub const PROBE_PATH: &str = "/.well-known/istio-integrator/probe";
-/// A path without a route.
+/// A path that leads nowhere.
 pub const DENIED_PATH: &str = "/.well-known/istio-integrator/denied";
 /// What the route at [`PROBE_PATH`] answers.
 pub const PROBE_BODY: &str = "istio-integrator: no authorization stands in front of this path";
@@ -40,7 +40,8 @@ pub fn read_answer(status: u16, body: &str) -> Answer {
         200 if body == PROBE_BODY => Answer::Open,
         // A filter that lets nothing pass does not say so with a 2xx: an application answered. A 5xx is
         // Envoy that lacks what should answer; the filter turns its own failures into 403.
-        200..=299 | 500..=599 => Answer::Nobody,
+        // 301 is how plain HTTP is left; nobody is sent to a login page for good.
+        200..=299 | 301 | 500..=599 => Answer::Nobody,
         _ => Answer::Authorizer,
     }
 }

@@ -240,4 +240,5 @@ fn answers_tell_who_gave_them() {
     check(302, "", Answer::Authorizer);
     check(401, "log in first", Answer::Authorizer);
     check(200, "an application's page", Answer::Nobody);
+    check(301, "", Answer::Nobody);
 }

@@ -6,7 +6,7 @@ use istio_api::CustomObject as _;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::routes::{Backend, PathRequest, Route, RouteRequest, routes};
+use crate::routes::{Backend, Edge, PathRequest, Route, RouteRequest, routes, virtual_services};
 
 fn labels() -> BTreeMap<String, String> {
     BTreeMap::from([("istio".to_owned(), "edge".to_owned())])
@@ -29,11 +29,31 @@ fn served(requests: &[RouteRequest]) -> Vec<Route> {
     routes
 }
 
-fn rules(routes: &[Route]) -> Value {
-    let policy = custom_policy("auth", "edge-lab", &labels(), "sso", routes).to_object();
+fn edge() -> Edge {
+    Edge {
+        namespace: "lab".to_owned(),
+        gateway: "front".to_owned(),
+        name: "meshy-routes".to_owned(),
+        hosts: vec!["*".to_owned()],
+        guard: Some("00ffp".to_owned()),
+        http: 80,
+        ..Edge::default()
+    }
+}
+
+/// What is asked while the gateway goes from the routes of `live` to others.
+fn between(live: &[Route], coming: &[Route]) -> Value {
+    let services = |routes: &[Route]| virtual_services(&edge(), routes);
+    let unasked = Unasked::new(&edge(), &services(coming), &services(live));
+    let policy = custom_policy("auth", "edge-lab", &labels(), "sso", &unasked).to_object();
     assert_eq!(policy["spec"]["action"], "CUSTOM");
     assert_eq!(policy["spec"]["provider"], json!({"name": "sso"}));
     policy["spec"]["rules"].clone()
+}
+
+/// What is asked while the gateway has these routes.
+fn rules(routes: &[Route]) -> Value {
+    between(routes, routes)
 }
 
 #[test]
@@ -67,6 +87,56 @@ fn what_is_guarded_under_an_open_path_is_asked_about() {
         "an open route that also has a condition cannot be told from one that has none"
     );
     assert!(!is_open_by_path(&routes[3]));
+}
+
+fn on_host(mut request: RouteRequest, host: &str) -> RouteRequest {
+    request.hosts = vec![host.to_owned()];
+    request
+}
+
+#[test]
+fn a_path_that_a_guarded_route_of_another_host_covers_is_asked_about() {
+    let check = |open: RouteRequest, guarded: RouteRequest, asked: bool| {
+        let routes = served(&[open, guarded]);
+        let got = rules(&routes);
+        assert_eq!(got == json!([{}]), asked, "{got}");
+        let told = covered_elsewhere(&edge(), &routes);
+        assert_eq!(told.len(), usize::from(asked));
+    };
+    let (a, b) = ("a.example.org", "b.example.org");
+    let open = || route(1, "/x", true);
+    check(on_host(open(), a), route(2, "/", false), true);
+    check(open(), on_host(route(2, "/", false), b), true);
+    check(on_host(open(), a), on_host(route(2, "/", false), b), true);
+    check(
+        on_host(route(1, "/x/y", true), a),
+        on_host(route(2, "/x", false), b),
+        true,
+    );
+    let mut pattern = on_host(route(2, "/", false), b);
+    pattern.matches[0].path = PathRequest::Regex("/x.*".to_owned());
+    check(on_host(route(1, "/xy", true), a), pattern, true);
+    // On its own host the open rule is the more special one; other paths have nothing to do with it.
+    check(open(), route(2, "/", false), false);
+    check(on_host(open(), a), on_host(route(2, "/", false), a), false);
+    check(on_host(open(), a), route(2, "/y", false), false);
+}
+
+#[test]
+fn a_path_is_asked_about_until_its_open_rule_stands_and_as_soon_as_it_is_to_go() {
+    let (before, after) = (
+        served(&[route(1, "/app", false)]),
+        served(&[route(1, "/app", false), route(2, "/app/x", true)]),
+    );
+    let open = json!([
+        {"to": [{"operation": {"notPaths": ["/app/x", "/app/x/*"]}}]},
+        {"to": [{"operation": {"paths": [
+            "/.well-known/istio-integrator/probe", "/.well-known/istio-integrator/denied",
+        ]}}]},
+    ]);
+    assert_eq!(between(&before, &after), json!([{}]));
+    assert_eq!(between(&after, &after), open);
+    assert_eq!(between(&after, &before), json!([{}]));
 }
 
 #[test]

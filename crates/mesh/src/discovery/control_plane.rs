@@ -1,6 +1,6 @@
 //! Control planes: istiod Deployments, and webhooks that point to an istiod outside the cluster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -58,8 +58,8 @@ pub struct ControlPlane {
     pub tags: Vec<String>,
     /// Names of the mesh config's extension providers, in its order.
     pub extension_providers: Vec<String>,
-    /// Those of them that ask an external authorizer over HTTP: its Service and port.
-    pub authorizers: BTreeMap<String, (String, u16)>,
+    /// Those of them that ask an external authorizer over HTTP.
+    pub authorizers: BTreeMap<String, AskedByMesh>,
     /// Trust domain of its mesh.
     pub trust_domain: String,
     /// Whether it serves proxies that are shared by a node's pods (ambient).
@@ -70,6 +70,19 @@ pub struct ControlPlane {
     pub ready: bool,
     /// Whether istiod runs outside this cluster.
     pub external: bool,
+}
+
+/// An authorizer that an extension provider asks over HTTP, and how.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct AskedByMesh {
+    /// Full name of its Service.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Whether requests pass while it does not answer.
+    pub fails_open: bool,
+    /// Headers of its answer that the workload gets, lower case; `*` at an end stands for anything.
+    pub upstream_headers: BTreeSet<String>,
 }
 
 impl ControlPlane {
@@ -226,17 +239,28 @@ fn providers(config: &Value) -> Vec<String> {
 }
 
 /// `service` may be written `namespace/host`.
-fn authorizers(config: &Value) -> BTreeMap<String, (String, u16)> {
+fn authorizers(config: &Value) -> BTreeMap<String, AskedByMesh> {
     let listed = config.get("extensionProviders").and_then(Value::as_array);
     let read = |provider: &Value| {
         let asked = provider.get("envoyExtAuthzHttp")?;
+        // Istio reads either spelling of a field.
+        let field = |names: [&str; 2]| names.iter().find_map(|name| asked.get(name));
         let service = asked.get("service")?.as_str()?;
-        let host = service.rsplit('/').next().unwrap_or(service);
-        let port = u16::try_from(asked.get("port")?.as_u64()?).ok()?;
-        Some((
-            provider.get("name")?.as_str()?.to_owned(),
-            (host.to_owned(), port),
-        ))
+        let headers = field(["headersToUpstreamOnAllow", "headers_to_upstream_on_allow"]);
+        let headers = headers.and_then(Value::as_array);
+        let fail_open = field(["failOpen", "fail_open"]);
+        let read = AskedByMesh {
+            host: service.rsplit('/').next().unwrap_or(service).to_owned(),
+            port: u16::try_from(asked.get("port")?.as_u64()?).ok()?,
+            fails_open: fail_open
+                .is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false))),
+            upstream_headers: headers
+                .into_iter()
+                .flatten()
+                .filter_map(|name| Some(name.as_str()?.to_ascii_lowercase()))
+                .collect(),
+        };
+        Some((provider.get("name")?.as_str()?.to_owned(), read))
     };
     listed.into_iter().flatten().filter_map(read).collect()
 }

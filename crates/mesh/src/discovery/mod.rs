@@ -6,6 +6,7 @@
 
 mod control_plane;
 mod gateway;
+mod gateway_api;
 mod select;
 mod workload;
 
@@ -13,11 +14,12 @@ use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 
-pub use control_plane::{ControlPlane, Owner, mesh_config_name};
+pub use control_plane::{AskedByMesh, ControlPlane, Owner, mesh_config_name};
 pub use gateway::{
     GatewayPod, GatewayPort, GatewayService, GatewayWorkload, Role, ServiceKind, TargetPort,
     gateway_pods,
 };
+pub use gateway_api::{ApiGateway, GATEWAY_NAME, api_gateway, api_gateways, istio_classes};
 pub use select::{Choice, Selected, select_control_plane, select_gateway};
 
 /// The live objects to read. Lists may hold more than is needed; what carries no signal is ignored.

@@ -117,7 +117,15 @@ fn an_istiod_is_found_in_any_namespace_with_its_mesh_config_and_tags() {
             root_namespace: "mesh-root".into(),
             tags: vec!["prod".into()],
             extension_providers: vec!["otel".into(), "gate".into()],
-            authorizers: [("gate".into(), ("gate.lab.svc.cluster.local".into(), 8080))].into(),
+            authorizers: [(
+                "gate".into(),
+                AskedByMesh {
+                    host: "gate.lab.svc.cluster.local".into(),
+                    port: 8080,
+                    ..AskedByMesh::default()
+                }
+            )]
+            .into(),
             trust_domain: "lab.example".into(),
             ambient: false,
             owner: Owner::Unknown,
@@ -127,6 +135,34 @@ fn an_istiod_is_found_in_any_namespace_with_its_mesh_config_and_tags() {
     );
     assert!(planes[0].answers_to("prod") && planes[0].answers_to("canary"));
     assert!(!planes[0].answers_to("") && !planes[0].answers_to("old"));
+}
+
+#[test]
+fn how_an_extension_provider_asks_is_read_in_either_spelling() {
+    let check = |fields: &str, fails_open: bool, headers: &[&str]| {
+        let mut live = live(&[istiod("istio-lab", "default", &json!({}))]);
+        live.config_maps = read(&[json!({
+            "metadata": {"name": "istio", "namespace": "istio-lab"},
+            "data": {"mesh": format!(
+                "extensionProviders:\n- name: gate\n  envoyExtAuthzHttp: \
+                 {{service: gate.lab.svc.cluster.local, port: 8080, {fields}}}\n"
+            )},
+        })]);
+        let planes = control_planes(&live);
+        let asked = &planes[0].authorizers["gate"];
+        assert_eq!(asked.fails_open, fails_open, "{fields}");
+        let got: Vec<&str> = asked.upstream_headers.iter().map(String::as_str).collect();
+        assert_eq!(got, headers, "{fields}");
+    };
+    check("failOpen: false", false, &[]);
+    check("failOpen: true", true, &[]);
+    check("fail_open: true", true, &[]);
+    check(
+        "headersToUpstreamOnAllow: [X-User, x-b*]",
+        false,
+        &["x-b*", "x-user"],
+    );
+    check("headers_to_upstream_on_allow: [x-user]", false, &["x-user"]);
 }
 
 #[test]

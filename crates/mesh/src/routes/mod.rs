@@ -8,6 +8,7 @@
 
 mod check;
 mod claims;
+pub mod gateway_api;
 mod model;
 mod objects;
 mod pattern;
@@ -21,8 +22,8 @@ pub use model::{
     Route, RouteProblem, RouteRequest, Weighted,
 };
 pub use objects::{
-    Edge, MAX_ROUTES_PER_OBJECT, Tls, Tokens, client_protocol_rules, established, gateway, hosts,
-    networking_version, security_version, short_hash, virtual_services,
+    Edge, Tls, Tokens, client_protocol_rules, established, gateway, hosts, networking_version,
+    security_version, short_hash, virtual_services,
 };
 pub use pattern::{InvalidPattern, Pattern};
 pub use prefix::{InvalidPrefix, Prefix, RESERVED_PREFIX};

@@ -1,9 +1,13 @@
 //! The objects that routes become on a gateway of Istio's own API.
 //!
 //! All routes of a host stand in one `VirtualService`, because the order between several depends
-//! on when they were created. Beyond [`MAX_ROUTES_PER_OBJECT`] they are spread over several by first
-//! path segment, which keeps routes that could shadow each other together; the root prefix needs no
-//! company, since Istio moves catch-alls behind everything else.
+//! on when they were created. Beyond [`OBJECT_BYTES`] they are spread over several by first path
+//! segment, which keeps routes that could shadow each other together. Where one is about any first
+//! segment they stay together: with a condition on a header it is no catch-all to Istio, which would
+//! move it behind the others.
+//!
+//! While authorization is wanted, the charm's own paths are the first of each of them: whichever is
+//! the oldest, no route answers probes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,9 +21,11 @@ use sha2::{Digest as _, Sha256};
 use super::claims::precedence;
 use super::model::{Backend, Match, Route};
 use super::rules::{first_segment, rules, to_https};
+use crate::auth::own_rules;
 
-/// Most routes in one `VirtualService`: about 600 bytes each, and etcd takes 1.5 MiB.
-pub const MAX_ROUTES_PER_OBJECT: usize = 500;
+/// What one `VirtualService` is meant to hold, in bytes of JSON: etcd takes 1.5 MiB, and a hash
+/// spreads unevenly.
+pub(super) const OBJECT_BYTES: usize = 512 << 10;
 
 /// Where routes are attached.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -168,17 +174,22 @@ fn of_host(
     hosts: &[String],
     entries: &[(&Route, &Match)],
 ) -> Vec<VirtualService> {
-    let shards = entries
-        .len()
-        .div_ceil(MAX_ROUTES_PER_OBJECT)
-        .next_power_of_two()
-        .max(1);
+    let parts: Vec<(Option<&str>, Vec<HttpRoute>)> = entries
+        .iter()
+        .map(|(route, matched)| (first_segment(matched), rules(route, matched, edge)))
+        .collect();
+    let shards = if parts.iter().any(|(segment, _)| segment.is_none()) {
+        1
+    } else {
+        let size: usize = parts.iter().map(|(_, rules)| bytes(rules)).sum();
+        size.div_ceil(OBJECT_BYTES).next_power_of_two()
+    };
     let mut groups: BTreeMap<usize, Vec<HttpRoute>> = BTreeMap::new();
-    for (route, matched) in entries {
+    for (segment, rules) in parts {
         let http = groups
-            .entry(shard(first_segment(matched), shards))
-            .or_default();
-        http.extend(rules(route, matched, edge));
+            .entry(shard(segment.unwrap_or_default(), shards))
+            .or_insert_with(|| edge.guard.iter().flat_map(|_| own_rules()).collect());
+        http.extend(rules);
     }
     if let (Some(tls), Some(first)) = (&edge.tls, groups.values_mut().next())
         && tls.redirect
@@ -199,6 +210,11 @@ fn of_host(
         VirtualService::new(&edge.namespace, &name(index), spec)
     };
     groups.into_iter().map(service).collect()
+}
+
+/// The size of rules as they are written.
+fn bytes(rules: &[HttpRoute]) -> usize {
+    serde_json::to_string(rules).map_or(0, |text| text.len())
 }
 
 /// Which of `shards` a first segment belongs to.

@@ -170,14 +170,15 @@ pub(super) fn to_https(edge: &Edge, http: u16, https: u16) -> HttpRoute {
     }
 }
 
-/// The first segment of the paths of a condition; empty where it is not known whole.
-pub(super) fn first_segment(matched: &Match) -> &str {
+/// The first segment of the paths of a condition; none where it may be any.
+pub(super) fn first_segment(matched: &Match) -> Option<&str> {
     match &matched.path {
-        Path::Prefix(prefix) => Prefix::first_segment(prefix),
-        Path::Exact(path) => path.split('/').nth(1).unwrap_or_default(),
+        Path::Prefix(prefix) if prefix.is_root() => None,
+        Path::Prefix(prefix) => Some(Prefix::first_segment(prefix)),
+        Path::Exact(path) => Some(path.split('/').nth(1).unwrap_or_default()),
         Path::Regex(pattern) => match pattern.literal().splitn(3, '/').collect::<Vec<_>>()[..] {
-            [_, first, _] => first,
-            _ => "",
+            [_, first, _] => Some(first),
+            _ => None,
         },
     }
 }

@@ -6,6 +6,7 @@ use istio_api::CustomObject as _;
 use istio_api::networking::{HttpRoute, StringMatch, VirtualService};
 use serde_json::json;
 
+use super::objects::OBJECT_BYTES;
 use super::*;
 
 fn request(relation: u32, prefix: &str, rewrite: Option<&str>) -> RouteRequest {
@@ -67,11 +68,14 @@ fn envoy(http: &[HttpRoute], path: &str) -> Option<(String, String)> {
     })
 }
 
+/// The rules of routes: all but the charm's own.
 fn http_of(services: &[VirtualService]) -> Vec<HttpRoute> {
-    services
-        .iter()
-        .flat_map(|service| service.spec.http.clone())
-        .collect()
+    let own = |rule: &HttpRoute| match &rule.matches[0].uri {
+        Some(StringMatch::Exact(path)) => path.starts_with(RESERVED_PREFIX),
+        _ => false,
+    };
+    let rules = services.iter().flat_map(|service| &service.spec.http);
+    rules.filter(|rule| !own(rule)).cloned().collect()
 }
 
 #[test]
@@ -208,7 +212,7 @@ fn a_bad_request_is_a_problem_and_leaves_the_others_alone() {
 
 #[test]
 fn many_routes_are_spread_without_parting_those_that_could_shadow_each_other() {
-    let count = u32::try_from(3 * MAX_ROUTES_PER_OBJECT).unwrap();
+    let count = 3000;
     let mut requests = Vec::new();
     for relation in 0..count {
         requests.push(request(2 * relation, &format!("/team-{relation}"), None));
@@ -222,6 +226,10 @@ fn many_routes_are_spread_without_parting_those_that_could_shadow_each_other() {
     assert!(problems.is_empty());
     let services = virtual_services(&edge(), &routes);
     assert!(services.len() > 1);
+    for service in &services {
+        let size = service.to_object().to_string().len();
+        assert!(size < 2 * OBJECT_BYTES, "{size}");
+    }
     assert_eq!(http_of(&services).len(), requests.len());
     let home = |prefix: &str| {
         let exact = StringMatch::Exact(prefix.to_owned());
@@ -237,6 +245,52 @@ fn many_routes_are_spread_without_parting_those_that_could_shadow_each_other() {
         let team = format!("/team-{relation}");
         assert_eq!(home(&team), home(&format!("{team}/deep")));
     }
+}
+
+#[test]
+fn a_route_about_any_first_segment_keeps_all_of_its_host_in_one_object() {
+    let check = |any: RouteRequest| {
+        let teams = (1..3000).map(|relation| request(relation, &format!("/team-{relation}"), None));
+        let requests: Vec<RouteRequest> = teams.chain([any]).collect();
+        let (routes, problems) = routes(&requests);
+        assert!(problems.is_empty());
+        assert_eq!(virtual_services(&edge(), &routes).len(), 1);
+    };
+    check(request(9000, "/", None));
+    let mut expression = request(9000, "/", None);
+    expression.matches[0].path = PathRequest::Regex("/t[a-z]+/x".to_owned());
+    check(expression);
+}
+
+#[test]
+fn the_charms_own_paths_are_asked_first_in_every_object_of_a_guarded_gateway() {
+    use crate::auth::{DENIED_PATH, PROBE_PATH};
+    let guarded = Edge {
+        guard: Some("token".to_owned()),
+        ..edge()
+    };
+    let check = |requests: &[RouteRequest], objects: usize| {
+        let services = virtual_services(&guarded, &routes(requests).0);
+        assert_eq!(services.len(), objects);
+        for service in services {
+            let first = service.spec.http.iter().take(2);
+            let shown: Vec<_> = first
+                .map(|rule| (rule.matches[0].uri.clone(), rule.direct_response.clone()))
+                .map(|(uri, answer)| (uri.unwrap(), answer.unwrap().status))
+                .collect();
+            let exact = |path: &str| StringMatch::Exact(path.to_owned());
+            assert_eq!(shown, [(exact(PROBE_PATH), 200), (exact(DENIED_PATH), 404)]);
+        }
+    };
+    let mut root = request(1, "/", None);
+    root.open = true;
+    let mut elsewhere = request(2, "/", None);
+    elsewhere.hosts = vec!["books.example.org".to_owned()];
+    check(&[root, elsewhere], 2);
+    let teams: Vec<RouteRequest> = (1..2500)
+        .map(|relation| request(relation, &format!("/team-{relation}"), None))
+        .collect();
+    check(&teams, 2);
 }
 
 #[test]
