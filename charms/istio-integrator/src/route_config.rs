@@ -1,6 +1,6 @@
 //! From the document of `istio-ingress-route` to requests for routes. Pure.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use istio_api::networking::StringMatch;
 use juju_charm::Problem;
@@ -10,8 +10,8 @@ use mesh::routes::{
 };
 use relations::RouteConfig;
 use relations::ingress_route::{
-    GrpcMatch, GrpcRoute, HeaderKind, HeaderMatch, HttpFilter, HttpMatch, HttpRoute, PathKind,
-    PathModifier, RouteBackend,
+    GrpcFilter, GrpcMatch, GrpcRoute, HttpFilter, HttpMatch, HttpRoute, PathKind, PathModifier,
+    RequestRedirect, RouteBackend,
 };
 
 /// Most routes of one relation.
@@ -49,7 +49,7 @@ pub(crate) fn requests(
     let grpc = config
         .grpc_routes
         .iter()
-        .map(|route| Ok(grpc(relation, app, &config.model, route)));
+        .map(|route| grpc(relation, app, &config.model, route));
     http.chain(grpc).collect()
 }
 
@@ -70,13 +70,7 @@ fn http(relation: u32, app: &str, model: &str, route: &HttpRoute) -> Result<Rout
             let message = format!("route {}: it both rewrites and redirects", route.name);
             return Err(Problem::blocked(message));
         }
-        (Some(redirect), None) => ActionRequest::Redirect {
-            scheme: redirect.scheme.clone(),
-            host: redirect.hostname.clone(),
-            path: redirect.path.as_ref().map(change),
-            port: redirect.port,
-            code: redirect.status_code.unwrap_or(301),
-        },
+        (Some(redirect), None) => elsewhere(redirect),
         (None, rewrite) => ActionRequest::Forward {
             backends: backends(model, &route.backends),
             rewrite: rewrite
@@ -102,25 +96,43 @@ fn http(relation: u32, app: &str, model: &str, route: &HttpRoute) -> Result<Rout
     })
 }
 
-fn grpc(relation: u32, app: &str, model: &str, route: &GrpcRoute) -> RouteRequest {
+fn grpc(relation: u32, app: &str, model: &str, route: &GrpcRoute) -> Result<RouteRequest, Problem> {
+    let action = match route.filters.as_slice() {
+        [] => ActionRequest::Forward {
+            backends: backends(model, &route.backends),
+            rewrite: None,
+            host: None,
+        },
+        [GrpcFilter::RequestRedirect { redirect }] => elsewhere(redirect),
+        _ => {
+            let message = format!("route {}: a filter is there twice", route.name);
+            return Err(Problem::blocked(message));
+        }
+    };
     let matches = if route.matches.is_empty() {
         vec![everything()]
     } else {
         route.matches.iter().map(call).collect()
     };
-    RouteRequest {
+    Ok(RouteRequest {
         relation,
         name: route.name.clone(),
         app: app.to_owned(),
         hosts: route.hostnames.clone(),
         matches,
-        action: ActionRequest::Forward {
-            backends: backends(model, &route.backends),
-            rewrite: None,
-            host: None,
-        },
+        action,
         open: false,
         client_protocol: true,
+    })
+}
+
+fn elsewhere(redirect: &RequestRedirect) -> ActionRequest {
+    ActionRequest::Redirect {
+        scheme: redirect.scheme.clone(),
+        host: redirect.hostname.clone(),
+        path: redirect.path.as_ref().map(change),
+        port: redirect.port,
+        code: redirect.status_code.unwrap_or(301),
     }
 }
 
@@ -164,15 +176,9 @@ fn call(matched: &GrpcMatch) -> MatchRequest {
     }
 }
 
-fn headers(headers: &[HeaderMatch]) -> Vec<(String, StringMatch)> {
-    let read = |header: &HeaderMatch| {
-        let value = header.value.clone();
-        let value = match header.kind {
-            HeaderKind::Exact => StringMatch::Exact(value),
-            HeaderKind::RegularExpression => StringMatch::Regex(value),
-        };
-        (header.name.clone(), value)
-    };
+fn headers(headers: &BTreeMap<String, String>) -> Vec<(String, StringMatch)> {
+    let read =
+        |(name, value): (&String, &String)| (name.clone(), StringMatch::Exact(value.clone()));
     headers.iter().map(read).collect()
 }
 

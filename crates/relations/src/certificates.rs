@@ -21,7 +21,7 @@ pub struct CertificateRequest {
     #[serde(rename = "certificate_signing_request")]
     pub csr: String,
     /// Whether a certificate authority is wanted.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::or_default")]
     pub ca: bool,
 }
 

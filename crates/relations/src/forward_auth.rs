@@ -31,14 +31,16 @@ impl ForwardAuth {
         ])
     }
 
-    /// Reads the provider's application databag; `None` until it names an address.
+    /// Reads the provider's application databag; `None` until it names an address. Which applications
+    /// it guards must be said with it, as its library does.
     pub fn decode(bag: &Databag) -> Result<Option<Self>> {
         let Some(address) = bag.get(ADDRESS).filter(|text| !text.is_empty()) else {
             return Ok(None);
         };
+        let app_names = json::document(bag, APPS)?;
         Ok(Some(Self {
             decisions_address: address.clone(),
-            app_names: json::document(bag, APPS)?.unwrap_or_default(),
+            app_names: app_names.ok_or_else(|| DecodeProblem::new(APPS, "is missing"))?,
             headers: json::document(bag, HEADERS)?.unwrap_or_default(),
         }))
     }

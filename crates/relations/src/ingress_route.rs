@@ -1,11 +1,15 @@
 //! Interface `istio_ingress_route`: routes with everything an HTTP gateway can do. One JSON document
 //! in the requirer's application databag; the provider answers with plain texts.
 //!
-//! Field names and shapes are Gateway API's, as its Python library writes them: absent and `null`
-//! mean the same, lists that match anything are absent.
+//! Field names and shapes are mostly Gateway API's, as its Python library writes them: where a list
+//! that matches anything is absent, `null` means the same. Headers are not Gateway API's: a document
+//! of names and values, each of which must be equal.
+
+use std::collections::BTreeMap;
 
 use juju_hooks::Databag;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{DecodeProblem, Result, json};
 
@@ -19,13 +23,13 @@ pub struct RouteConfig {
     /// The requirer's model: namespace of its Services.
     pub model: String,
     /// The listeners that routes name.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default)]
     pub listeners: Vec<Listener>,
     /// Routes for HTTP.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default)]
     pub http_routes: Vec<HttpRoute>,
     /// Routes for gRPC.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default)]
     pub grpc_routes: Vec<GrpcRoute>,
 }
 
@@ -33,6 +37,7 @@ pub struct RouteConfig {
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
 pub struct Listener {
     /// Its number, 1 to 65535.
+    #[serde(deserialize_with = "json::port_number")]
     pub port: u16,
     /// What is spoken there.
     pub protocol: Protocol,
@@ -53,10 +58,11 @@ pub enum Protocol {
 pub struct RouteBackend {
     /// Its name.
     pub service: String,
-    /// Its port.
+    /// Its port, 1 to 65535.
+    #[serde(deserialize_with = "json::port_number")]
     pub port: u16,
-    /// Its share, relative to its siblings'; absent is 1.
-    #[serde(default)]
+    /// Its share, 1 to 100, relative to its siblings'; absent is 1.
+    #[serde(default, deserialize_with = "share")]
     pub weight: Option<u32>,
 }
 
@@ -67,17 +73,28 @@ pub struct HttpRoute {
     pub name: String,
     /// Where it listens.
     pub listener: Listener,
-    /// Where it leads.
-    #[serde(default, deserialize_with = "json::or_default")]
+    /// Where it leads; empty for a redirect.
     pub backends: Vec<RouteBackend>,
     /// For which hosts; none: those of the gateway.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(
+        default,
+        deserialize_with = "json::or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub hostnames: Vec<String>,
     /// For which requests, any of these; none: all.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(
+        default,
+        deserialize_with = "json::or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub matches: Vec<HttpMatch>,
     /// What becomes of the request.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(
+        default,
+        deserialize_with = "json::or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub filters: Vec<HttpFilter>,
 }
 
@@ -88,11 +105,15 @@ pub struct HttpMatch {
     #[serde(default)]
     pub path: Option<PathMatch>,
     /// On the method; absent: any.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "method")]
     pub method: Option<String>,
-    /// On headers.
-    #[serde(default, deserialize_with = "json::or_default")]
-    pub headers: Vec<HeaderMatch>,
+    /// On headers: each there with that value.
+    #[serde(
+        default,
+        deserialize_with = "json::or_default",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
+    pub headers: BTreeMap<String, String>,
 }
 
 /// A condition on the path.
@@ -114,28 +135,6 @@ pub enum PathKind {
     #[default]
     PathPrefix,
     /// RE2 expression over the whole path.
-    RegularExpression,
-}
-
-/// A condition on a header.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
-pub struct HeaderMatch {
-    /// How `value` is compared.
-    #[serde(rename = "type", default)]
-    pub kind: HeaderKind,
-    /// The header.
-    pub name: String,
-    /// Its value.
-    pub value: String,
-}
-
-/// How a header is compared.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-pub enum HeaderKind {
-    /// Equal.
-    #[default]
-    Exact,
-    /// RE2 expression over the whole value.
     RegularExpression,
 }
 
@@ -200,7 +199,7 @@ pub struct RequestRedirect {
     #[serde(default)]
     pub path: Option<PathModifier>,
     /// Absent: the scheme's.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::some_port_number")]
     pub port: Option<u16>,
     /// 301 unless given.
     #[serde(rename = "statusCode", default)]
@@ -214,15 +213,41 @@ pub struct GrpcRoute {
     pub name: String,
     /// Where it listens.
     pub listener: Listener,
-    /// Where it leads.
-    #[serde(default, deserialize_with = "json::or_default")]
+    /// Where it leads; empty for a redirect.
     pub backends: Vec<RouteBackend>,
     /// For which hosts; none: those of the gateway.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(
+        default,
+        deserialize_with = "json::or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub hostnames: Vec<String>,
     /// For which calls, any of these; none: all.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(
+        default,
+        deserialize_with = "json::or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub matches: Vec<GrpcMatch>,
+    /// What becomes of the call.
+    #[serde(
+        default,
+        deserialize_with = "json::or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub filters: Vec<GrpcFilter>,
+}
+
+/// What becomes of a call.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type")]
+pub enum GrpcFilter {
+    /// The client is sent elsewhere.
+    RequestRedirect {
+        /// Where to.
+        #[serde(rename = "requestRedirect")]
+        redirect: RequestRedirect,
+    },
 }
 
 /// A condition on a call.
@@ -231,9 +256,13 @@ pub struct GrpcMatch {
     /// On the method called; absent: any.
     #[serde(default)]
     pub method: Option<GrpcMethod>,
-    /// On headers.
-    #[serde(default, deserialize_with = "json::or_default")]
-    pub headers: Vec<HeaderMatch>,
+    /// On headers: each there with that value.
+    #[serde(
+        default,
+        deserialize_with = "json::or_default",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
+    pub headers: BTreeMap<String, String>,
 }
 
 /// A method of a service.
@@ -244,6 +273,18 @@ pub struct GrpcMethod {
     /// The method; absent: all of the service's.
     #[serde(default)]
     pub method: Option<String>,
+}
+
+fn method<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    json::method(Option::deserialize(deserializer)?)
+}
+
+fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    let share = Option::deserialize(deserializer)?;
+    if share.is_some_and(|share| !(1..=100).contains(&share)) {
+        return Err(D::Error::custom("weight must be 1 to 100"));
+    }
+    Ok(share)
 }
 
 impl RouteConfig {

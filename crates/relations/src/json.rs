@@ -1,7 +1,7 @@
 //! Databags whose every value is JSON-encoded on its own, as pydantic-style libraries write them.
 
 use juju_hooks::Databag;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -83,4 +83,41 @@ where
     D: Deserializer<'de>,
 {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Methods of HTTP that the interfaces know.
+const METHODS: [&str; 9] = [
+    "CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE",
+];
+
+/// A method, or none.
+pub(crate) fn method<E: Error>(method: Option<String>) -> Result<Option<String>, E> {
+    match method {
+        Some(odd) if !METHODS.contains(&odd.as_str()) => {
+            Err(E::custom(format!("{odd:?} is no method of HTTP")))
+        }
+        method => Ok(method),
+    }
+}
+
+/// A TCP port.
+pub(crate) fn port_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
+    let port = u16::deserialize(deserializer)?;
+    some_port(Some(port))?;
+    Ok(port)
+}
+
+/// A TCP port, or none.
+pub(crate) fn some_port_number<'de, D>(deserializer: D) -> Result<Option<u16>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    some_port(Option::deserialize(deserializer)?)
+}
+
+fn some_port<E: Error>(port: Option<u16>) -> Result<Option<u16>, E> {
+    match port {
+        Some(0) => Err(E::custom("a port must be 1 to 65535, is 0")),
+        port => Ok(port),
+    }
 }

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use juju_hooks::Databag;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::{Result, json};
+use crate::{DecodeProblem, Result, json};
 
 const POLICIES: &str = "policies";
 const LABELS: &str = "labels";
@@ -35,7 +35,7 @@ pub struct MeshPolicy {
     #[serde(default)]
     pub target_type: TargetType,
     /// What may be called, any of these; none: everything.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default)]
     pub endpoints: Vec<MeshEndpoint>,
 }
 
@@ -54,17 +54,64 @@ pub enum TargetType {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct MeshEndpoint {
     /// Host names.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(
+        default,
+        deserialize_with = "json::or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub hosts: Vec<String>,
     /// Ports.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(
+        default,
+        deserialize_with = "json::or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub ports: Vec<u16>,
     /// Methods.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(
+        default,
+        deserialize_with = "methods",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub methods: Vec<String>,
     /// Paths.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(
+        default,
+        deserialize_with = "json::or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub paths: Vec<String>,
+}
+
+impl MeshPolicy {
+    /// Refuses what its library refuses: a Service without a name or with labels of pods, pods with a
+    /// Service or named twice.
+    fn consistent(&self) -> Result<()> {
+        let there = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
+        let (app, service) = (there(&self.target_app_name), there(&self.target_service));
+        let labels = self.target_selector_labels.as_ref();
+        let labels = labels.is_some_and(|labels| !labels.is_empty());
+        let what = match self.target_type {
+            TargetType::App if !app && !service => {
+                "of an application needs target_app_name or target_service"
+            }
+            TargetType::App if labels => "of an application has no target_selector_labels",
+            TargetType::Unit if app && labels => {
+                "of pods has target_app_name or target_selector_labels, not both"
+            }
+            TargetType::Unit if service => "of pods has no target_service",
+            _ => return Ok(()),
+        };
+        Err(DecodeProblem::new(POLICIES, format!("a policy {what}")))
+    }
+}
+
+fn methods<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let methods: Vec<String> = json::or_default(deserializer)?;
+    for method in &methods {
+        json::method(Some(method.clone()))?;
+    }
+    Ok(methods)
 }
 
 /// A requirer's permissions.
@@ -78,8 +125,13 @@ impl MeshPolicies {
     }
 
     /// Reads the requirer's application databag; asking for nothing is the same as saying nothing.
+    /// One policy that contradicts itself spoils them all: what was meant is not known.
     pub fn decode(bag: &Databag) -> Result<Self> {
-        Ok(Self(json::document(bag, POLICIES)?.unwrap_or_default()))
+        let policies: Vec<MeshPolicy> = json::document(bag, POLICIES)?.unwrap_or_default();
+        for policy in &policies {
+            policy.consistent()?;
+        }
+        Ok(Self(policies))
     }
 }
 

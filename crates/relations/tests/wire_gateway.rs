@@ -2,7 +2,8 @@
 
 use juju_hooks::Databag;
 use relations::ingress_route::{
-    GrpcMethod, HttpFilter, Listener, PathKind, PathModifier, Protocol, RouteBackend,
+    GrpcFilter, GrpcMethod, HttpFilter, Listener, PathKind, PathModifier, Protocol,
+    RequestRedirect, RouteBackend,
 };
 use relations::service_mesh::TargetType;
 use relations::{
@@ -59,7 +60,7 @@ fn routes_with_all_fields_are_read_from_what_the_library_writes() {
 
 #[test]
 fn a_redirect_is_read_with_its_code() {
-    let config = r#"{"model":"lab","http_routes":[{"name":"old","listener":{"port":80,"protocol":"HTTP"},"filters":[{"type":"RequestRedirect","requestRedirect":{"scheme":"https","hostname":null,"path":{"type":"ReplaceFullPath","value":"/new"},"port":null,"statusCode":302}}]}]}"#;
+    let config = r#"{"model":"lab","http_routes":[{"name":"old","listener":{"port":80,"protocol":"HTTP"},"backends":[],"filters":[{"type":"RequestRedirect","requestRedirect":{"scheme":"https","hostname":null,"path":{"type":"ReplaceFullPath","value":"/new"},"port":null,"statusCode":302}}]}]}"#;
     let read = RouteConfig::decode(&bag(&[("config", config)]))
         .unwrap()
         .unwrap();
@@ -74,6 +75,69 @@ fn a_redirect_is_read_with_its_code() {
         value: "/new".to_owned(),
     };
     assert_eq!(redirect.path, Some(full));
+}
+
+fn routes(http: &str, grpc: &str) -> relations::Result<Option<RouteConfig>> {
+    let config = format!(r#"{{"model":"lab","http_routes":[{http}],"grpc_routes":[{grpc}]}}"#);
+    RouteConfig::decode(&bag(&[("config", &config)]))
+}
+
+#[test]
+fn headers_are_names_and_values() {
+    let route = r#"{"name":"a","listener":{"port":80,"protocol":"HTTP"},"backends":[],
+        "matches":[{"headers":{"X-Team":"blue","x-tenant":""}}]}"#;
+    let read = routes(route, "").unwrap().unwrap();
+    let headers = [("X-Team", "blue"), ("x-tenant", "")].map(|(n, v)| (n.to_owned(), v.to_owned()));
+    assert_eq!(read.http_routes[0].matches[0].headers, headers.into());
+    let listed = route.replace(
+        r#"{"X-Team":"blue","x-tenant":""}"#,
+        r#"[{"name":"X-Team","value":"blue"}]"#,
+    );
+    assert!(routes(&listed, "").is_err());
+}
+
+#[test]
+fn a_redirect_of_calls_is_read() {
+    let route = r#"{"name":"a","listener":{"port":80,"protocol":"GRPC"},"backends":[],
+        "filters":[{"requestRedirect":{"hostname":"new.example"},"type":"RequestRedirect"}]}"#;
+    let read = routes("", route).unwrap().unwrap();
+    let redirect = RequestRedirect {
+        hostname: Some("new.example".to_owned()),
+        ..RequestRedirect::default()
+    };
+    assert_eq!(
+        read.grpc_routes[0].filters,
+        [GrpcFilter::RequestRedirect { redirect }]
+    );
+}
+
+#[test]
+fn numbers_and_methods_of_a_route_have_limits() {
+    let check = |from: &str, to: &str, accepted: bool| {
+        let route = r#"{"name":"a","listener":{"port":80,"protocol":"HTTP"},
+            "backends":[{"service":"a","port":1,"weight":1}],"matches":[{"method":"GET"}],
+            "filters":[{"type":"RequestRedirect","requestRedirect":{"port":443}}]}"#;
+        assert!(route.contains(from), "{from}");
+        let read = routes(&route.replace(from, to), "");
+        assert_eq!(read.is_ok(), accepted, "{to}: {read:?}");
+    };
+    check("\"weight\":1", "\"weight\":100", true);
+    check("\"weight\":1", "\"weight\":null", true);
+    check("\"weight\":1", "\"weight\":0", false);
+    check("\"weight\":1", "\"weight\":101", false);
+    check("\"port\":80", "\"port\":0", false);
+    check("\"port\":80", "\"port\":65535", true);
+    check("\"port\":1", "\"port\":0", false);
+    check("\"port\":443", "\"port\":0", false);
+    check("\"port\":443", "\"port\":null", true);
+    check("\"GET\"", "\"CONNECT\"", true);
+    check("\"GET\"", "null", true);
+    check("\"GET\"", "\"get\"", false);
+    check(
+        "\"backends\":[{\"service\":\"a\",\"port\":1,\"weight\":1}],",
+        "",
+        false,
+    );
 }
 
 #[test]
@@ -123,6 +187,9 @@ fn forward_auth_has_plain_texts_and_json_lists() {
     assert_eq!(read.headers.len(), 2);
     assert_eq!(ForwardAuth::decode(&read.encode()), Ok(Some(read)));
     assert_eq!(ForwardAuth::decode(&Databag::new()), Ok(None));
+    let alone = bag(&[("decisions_address", "http://gate:80/")]);
+    let problem = ForwardAuth::decode(&alone).unwrap_err();
+    assert_eq!(problem.to_string(), "databag key app_names: is missing");
     let apps = IngressedApps(vec![
         "jupyter-ui".to_owned(),
         "kubeflow-dashboard".to_owned(),
@@ -213,6 +280,13 @@ fn a_certificate_is_found_by_its_request() {
 }
 
 #[test]
+fn a_request_may_leave_open_whether_it_is_for_an_authority() {
+    let requests = r#"[{"certificate_signing_request":"a","ca":null}]"#;
+    let read = CertificateRequests::decode(&bag(&[("certificate_signing_requests", requests)]));
+    assert!(!read.unwrap().unwrap().0[0].ca);
+}
+
+#[test]
 fn a_revoked_certificate_answers_nothing() {
     let issued = IssuedCertificate {
         csr: "x".to_owned(),
@@ -248,6 +322,49 @@ fn mesh_policies_may_be_absent() {
         bag(&[("labels", "{}"), ("mesh_type", "\"istio\"")])
     );
     assert_eq!(MeshLabels::decode(&labels.encode()), Ok(Some(labels)));
+}
+
+#[test]
+fn a_mesh_policy_that_contradicts_itself_is_refused() {
+    let check = |more: &str, accepted: bool| {
+        let policies = format!(
+            r#"[{{"source_namespace":"a","source_app_name":"b","target_namespace":"c",{more}}}]"#
+        );
+        let read = MeshPolicies::decode(&bag(&[("policies", &policies)]));
+        assert_eq!(read.is_ok(), accepted, "{more}: {read:?}");
+    };
+    check(r#""target_app_name":"d""#, true);
+    check(r#""target_service":"d""#, true);
+    check(r#""target_app_name":"","target_service":null"#, false);
+    check(
+        r#""target_app_name":"d","target_selector_labels":{"x":"y"}"#,
+        false,
+    );
+    check(r#""target_app_name":"d","target_selector_labels":{}"#, true);
+    check(r#""target_type":"unit","target_app_name":"d""#, true);
+    check(
+        r#""target_type":"unit","target_selector_labels":{"x":"y"}"#,
+        true,
+    );
+    check(
+        r#""target_type":"unit","target_app_name":"d","target_selector_labels":{"x":"y"}"#,
+        false,
+    );
+    check(r#""target_type":"unit","target_service":"d""#, false);
+    check(r#""target_type":"pod","target_app_name":"d""#, false);
+    check(
+        r#""target_app_name":"d","endpoints":[{"methods":["GET"]}]"#,
+        true,
+    );
+    check(
+        r#""target_app_name":"d","endpoints":[{"methods":["get"]}]"#,
+        false,
+    );
+    check(
+        r#""target_app_name":"d","endpoints":[{"ports":[70000]}]"#,
+        false,
+    );
+    check(r#""target_app_name":"d","endpoints":null"#, false);
 }
 
 #[test]

@@ -3,4 +3,5 @@
 pub mod charm_files;
 pub mod helm;
 pub mod pairs;
+pub mod peers;
 pub mod venv;

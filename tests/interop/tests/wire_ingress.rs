@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use interop::venv::Venv;
+use interop::peers::ask;
 use juju_hooks::Databag;
 use relations::{Ingress, Scheme, TraefikIngress, TraefikReply, UnitAddress, ingress, sdi};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -26,22 +26,18 @@ struct Served {
     error: Option<String>,
 }
 
-fn run<T: DeserializeOwned>(sides: Vec<Value>) -> Vec<T> {
-    let said = Venv::ready()
-        .unwrap()
-        .run("ingress.py", &Value::from(sides))
-        .unwrap();
-    serde_json::from_value(said).unwrap()
+fn run<T: DeserializeOwned>(sides: &[Value]) -> Vec<T> {
+    ask("ingress", sides).unwrap()
 }
 
 fn requirers(asks: &[(Value, Databag)]) -> Vec<Asked> {
     let side = |(request, ours): &(Value, Databag)| json!({"role": "requirer", "request": request, "remote_app": ours});
-    run(asks.iter().map(side).collect())
+    run(&asks.iter().map(side).collect::<Vec<_>>())
 }
 
 fn providers(ours: &[(Databag, Databag)], publish: Option<&str>) -> Vec<Served> {
     let side = |(app, unit): &(Databag, Databag)| json!({"role": "provider", "remote_app": app, "remote_unit": unit, "publish": publish});
-    run(ours.iter().map(side).collect())
+    run(&ours.iter().map(side).collect::<Vec<_>>())
 }
 
 fn wish() -> TraefikIngress {

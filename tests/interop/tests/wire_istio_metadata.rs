@@ -2,34 +2,32 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use interop::venv::Venv;
+use interop::peers::{Heard, ask};
 use juju_hooks::Databag;
 use relations::IstioMetadata;
 use serde_json::{Value, json};
 
-fn run(ask: &Value) -> Value {
-    Venv::ready()
-        .unwrap()
-        .run("istio_metadata.py", ask)
-        .unwrap()
+fn heard(question: Value) -> Heard {
+    ask("istio_metadata", &[question]).unwrap().remove(0)
 }
 
 #[test]
 fn the_root_namespace_is_read_both_ways() {
-    let ours = IstioMetadata {
-        root_namespace: "istio-lab".into(),
-    };
-    let said = run(&json!({"role": "provider", "root_namespace": "istio-lab"}));
-    let bag: Databag = serde_json::from_value(said["app"].clone()).unwrap();
-    assert_eq!(IstioMetadata::decode(&bag), Ok(Some(ours.clone())));
+    for namespace in ["istio-lab", "1e3", "true", "null"] {
+        let ours = IstioMetadata {
+            root_namespace: namespace.into(),
+        };
+        let theirs = heard(json!({"side": "provider", "send": namespace})).app;
+        assert_eq!(IstioMetadata::decode(&theirs), Ok(Some(ours.clone())));
 
-    let said = run(&json!({"role": "requirer", "remote_app": ours.encode()}));
-    assert_eq!(said["root_namespace"], "istio-lab");
+        let read = heard(json!({"side": "requirer", "remote_app": ours.encode()})).read;
+        assert_eq!(read, namespace);
+    }
 }
 
 #[test]
 fn a_provider_that_has_said_nothing_is_no_error_on_either_side() {
-    let said = run(&json!({"role": "requirer", "remote_app": {}}));
-    assert_eq!(said["root_namespace"], Value::Null);
+    let read = heard(json!({"side": "requirer", "remote_app": {}}));
+    assert_eq!((read.read, read.error), (Value::Null, None));
     assert_eq!(IstioMetadata::decode(&Databag::new()), Ok(None));
 }

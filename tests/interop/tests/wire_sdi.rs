@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use interop::venv::Venv;
+use interop::peers::ask;
 use juju_hooks::Databag;
 use relations::{Ingress, IngressAuth, KubeflowIngress, TraefikReply, ingress, ingress_auth, sdi};
 use serde::Deserialize;
@@ -26,11 +26,7 @@ fn side(endpoint: &str, role: &str, versions: &[&str], remote: &Databag, send: &
 
 /// Runs a hook of each.
 fn run(sides: &[Value]) -> Vec<Did> {
-    let said = Venv::ready()
-        .unwrap()
-        .run("sdi.py", &Value::from(sides))
-        .unwrap();
-    serde_json::from_value(said).unwrap()
+    ask("sdi", sides).unwrap()
 }
 
 /// What the real requirers write, related to our provider.

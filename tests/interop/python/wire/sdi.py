@@ -1,13 +1,11 @@
 """One side of a relation of serialized-data-interface, run by the library itself.
 
-Input: a list of {"endpoint", "role": "requires" | "provides", "versions": [..], "remote_app": {..},
-"send": {..} | null}. Output, for each: {"sent": the databag of the local application, "received":
+A question: {"endpoint", "role": "requires" | "provides", "versions": [..], "remote_app": {..},
+"send": {..} | null}. Its answer: {"sent": the databag of the local application, "received":
 what the library reads from the remote one, or null, "error": its error, or null}.
 """
 
-import json
 import os
-import sys
 import tempfile
 
 import ops
@@ -47,6 +45,17 @@ SCHEMAS = {
 
 
 def answer(ask):
+    """Answers one question. The library reads its schema from the working directory."""
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            return run(ask)
+        finally:
+            os.chdir(before)
+
+
+def run(ask):
     """Runs one relation-changed hook of a leader."""
     endpoint = ask["endpoint"]
     seen = {"received": None, "error": None}
@@ -79,7 +88,6 @@ def answer(ask):
             }
         },
     }
-    # The library reads its schema from the working directory.
     with open("metadata.yaml", "w", encoding="utf-8") as file:
         yaml.safe_dump(meta, file)
     relation = testing.Relation(
@@ -92,10 +100,3 @@ def answer(ask):
     )
     seen["sent"] = dict(after.get_relation(relation.id).local_app_data)
     return seen
-
-
-with tempfile.TemporaryDirectory() as folder:
-    os.chdir(folder)
-    answers = [answer(ask) for ask in json.load(sys.stdin)]
-    os.chdir("/")
-json.dump(answers, sys.stdout)

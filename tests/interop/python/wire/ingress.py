@@ -1,14 +1,11 @@
 """One side of traefik's `ingress`, version 2, run by the library itself.
 
-Input: a list of sides. A requirer: {"role": "requirer", "request": keywords of
+A question to a requirer: {"role": "requirer", "request": keywords of
 IngressPerAppRequirer, "remote_app": {..}}; its answer: {"app", "unit": the databags it writes,
-"url": what it reads or null}. A provider: {"role": "provider", "remote_app": {..}, "remote_unit":
+"url": what it reads or null}. To a provider: {"role": "provider", "remote_app": {..}, "remote_unit":
 {..}, "publish": url or null}; its answer: {"app": the databag it writes, "ready", "data": what it
 reads, "error"}.
 """
-
-import json
-import sys
 
 import ops
 from ops import testing
@@ -17,7 +14,6 @@ from single_kernel_opensearch_dashboards.lib.charms.traefik_k8s.v2.ingress impor
     IngressPerAppProvider,
     IngressPerAppRequirer,
 )
-
 
 
 def run(charm, role, app, relation):
@@ -87,4 +83,8 @@ def provider(ask):
 
 
 SIDES = {"requirer": requirer, "provider": provider}
-json.dump([SIDES[ask["role"]](ask) for ask in json.load(sys.stdin)], sys.stdout)
+
+
+def answer(ask):
+    """Answers one question."""
+    return SIDES[ask["role"]](ask)
