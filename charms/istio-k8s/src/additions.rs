@@ -39,6 +39,7 @@ pub fn add(view: &ModelView, validated: &Validated, cluster: &View, objects: &mu
                 .all(|object| object.kind() == "Namespace")
         });
         objects.replacement = None;
+        objects.partial = true;
     }
 }
 

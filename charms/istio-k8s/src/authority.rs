@@ -124,14 +124,16 @@ pub fn problem(view: &ModelView, cluster: &View) -> Option<Problem> {
     }
 }
 
-/// Whether istiod must not start yet.
+/// Whether istiod must not start yet. Where none is wanted, nothing waits for it.
 pub fn is_awaited(view: &ModelView, cluster: &View) -> bool {
     let runs = cluster
         .istiods
         .iter()
         .any(|istiod| control_plane(view).owns(istiod));
+    let release = cluster.release.as_ref().and_then(|r| r.as_ref().ok());
+    let wanted = release.is_none_or(|release| !release.control_plane.istiod.is_empty());
     let state = state(view, cluster);
-    !runs && !matches!(state, State::Unrelated | State::Issued(_))
+    wanted && !runs && !matches!(state, State::Unrelated | State::Issued(_))
 }
 
 /// The Secret that istiod reads, and the annotation by which its pods follow it.

@@ -5,6 +5,7 @@ use juju_hooks::{AppName, Context};
 use kube_apply::{Advice, Applied, Connect, Engine, Error, Note, Object, Observed, Plan, Remedy};
 use mesh::proxy_status;
 
+use crate::desired::NEW_TAGS;
 use crate::observe::{Proxies, Query, View};
 use crate::surroundings;
 use crate::tasks;
@@ -24,7 +25,7 @@ const ADMISSION: &str = "admissionregistration.k8s.io";
 #[derive(Debug)]
 pub struct Cluster {
     pub(crate) engine: Engine,
-    app: AppName,
+    pub(crate) app: AppName,
 }
 
 /// Connects to the API server that Juju names.
@@ -155,8 +156,15 @@ impl Effects for Cluster {
     }
 
     async fn plan(&self, objects: Objects) -> Result<Plan, ClusterError> {
-        let plan = self.engine.plan(&objects.set).await;
-        plan.map_err(|source| self.failed(source))
+        // A tag that comes parked first is still one object.
+        let mut set = objects.set;
+        set.stages.retain(|stage| stage.name != NEW_TAGS);
+        let plan = self.engine.plan(&set).await;
+        let mut plan = plan.map_err(|source| self.failed(source))?;
+        if objects.partial {
+            plan.prune.clear();
+        }
+        Ok(plan)
     }
 
     async fn work(&self, work: Work, progress: &dyn Progress) -> Result<Done, ClusterError> {
@@ -199,7 +207,11 @@ impl Cluster {
         if let Some(replacement) = &objects.replacement {
             return self.replace(&objects.set, replacement, say).await;
         }
-        let applied = self.engine.apply(&objects.set).await;
+        let applied = if objects.partial {
+            self.engine.apply_unpruned(&objects.set).await
+        } else {
+            self.engine.apply(&objects.set).await
+        };
         applied.map_err(|source| self.failed(source))
     }
 

@@ -47,11 +47,13 @@ pub fn desired(view: &ModelView, validated: &Validated) -> Option<Objects> {
         Validated::Aside(_) => view.action.is_none().then(|| Objects {
             set: set(view, Vec::new(), Vec::new()),
             replacement: None,
+            partial: false,
             aside: true,
         }),
         Validated::Leave => Some(Objects {
             set: set(view, Vec::new(), Vec::new()),
             replacement: None,
+            partial: false,
             aside: false,
         }),
         Validated::Run(installation) => {
@@ -59,6 +61,7 @@ pub fn desired(view: &ModelView, validated: &Validated) -> Option<Objects> {
             Some(Objects {
                 replacement: replacement(view, installation, &stages),
                 set: set(view, stages, installation.retain.clone()),
+                partial: false,
                 aside: false,
             })
         }

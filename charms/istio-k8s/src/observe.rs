@@ -1,5 +1,6 @@
 //! What the charm reads from outside Juju before it decides: the release payload and the cluster.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use mesh::control_plane::{ControlPlane, Settings};
@@ -29,16 +30,16 @@ pub const STAGES: [&str; 3] = [
 pub struct Query {
     /// Path of the attached payload, or why Juju has none.
     pub release: Result<PathBuf, String>,
-    /// The SHA-256 that it must have.
-    pub sha256: Option<String>,
+    /// The SHA-256s of which every payload must have one; none accept any.
+    pub sha256: BTreeSet<String>,
     /// What to render from it; nothing while the options are not in order.
     pub settings: Option<Settings>,
     /// Directory where a rendering is kept for the next hook.
     pub cache: PathBuf,
     /// Whether the proxies are asked for: an istiod answers that, so it costs a connection each.
     pub proxies: bool,
-    /// Payloads of releases on the way to the attached one, in any order.
-    pub stages: Vec<PathBuf>,
+    /// Payloads of releases on the way to the attached one, in any order, with the resource's name.
+    pub stages: Vec<(&'static str, PathBuf)>,
     /// Where the release is to go.
     pub wish: Wish,
     /// Whose objects are the application's own.
@@ -86,6 +87,8 @@ pub struct Goal {
     /// The versions of the attached stages that lead to it, itself last; or the minors for which
     /// none is attached.
     pub path: Result<Vec<String>, Vec<Minor>>,
+    /// The attached stages that cannot be used: the resource, and why.
+    pub unusable: Vec<(&'static str, String)>,
 }
 
 /// A payload's control plane and the digest of the payload's file.
@@ -114,6 +117,17 @@ pub enum ReleaseTrouble {
     Unrenderable(String),
 }
 
+impl ReleaseTrouble {
+    /// What is wrong, to follow the name of the resource.
+    pub fn why(&self) -> String {
+        match self {
+            Self::Missing => " is not attached".to_owned(),
+            Self::Damaged(why) | Self::Unrenderable(why) => format!(": {why}"),
+            Self::Pinned(found) => format!(" is sha256 {found:.8}…, not release-sha256"),
+        }
+    }
+}
+
 /// The proxies that the cluster's istiods serve.
 #[derive(Clone, Debug, Default)]
 pub struct Proxies {
@@ -135,9 +149,10 @@ pub fn query(view: &ModelView) -> Query {
         .as_ref()
         .is_some_and(|action| action.name == "proxy-status");
     // Only who applies or plans needs the charts rendered.
-    let plans = view.action.as_ref().is_some_and(|action| {
-        actions::wants_plan(&action.name) || actions::wants_facts(&action.name)
-    });
+    let plans = view
+        .action
+        .as_ref()
+        .is_some_and(|action| actions::wants_plan(action) || actions::wants_facts(&action.name));
     let settings = inputs(view)
         .options
         .ok()
@@ -165,9 +180,10 @@ pub fn query(view: &ModelView) -> Query {
 }
 
 /// The attached payloads of stages.
-fn stages(view: &ModelView) -> Vec<PathBuf> {
-    let attached = STAGES.iter().filter_map(|name| view.resources.get(*name));
-    attached.flatten().cloned().collect()
+fn stages(view: &ModelView) -> Vec<(&'static str, PathBuf)> {
+    let path = |name| view.resources.get(name)?.as_ref().ok();
+    let attached = STAGES.iter().filter_map(|name| Some((*name, path(*name)?)));
+    attached.map(|(name, path)| (name, path.clone())).collect()
 }
 
 /// Where the release is to go, by options and action.
@@ -185,7 +201,7 @@ fn wish(view: &ModelView) -> Wish {
         intent: view
             .action
             .as_ref()
-            .map(actions::intent)
+            .and_then(|call| actions::intent(call).ok())
             .unwrap_or_default(),
     }
 }

@@ -5,6 +5,7 @@
 //! everything that goes into it. A file that is absent, damaged or of another key costs a rendering
 //! and nothing else.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,24 +56,33 @@ struct CachedKey {
     bytes: Vec<u8>,
 }
 
-/// Reads the payload at `path`. One that is not the `pinned` one is not even unpacked.
+/// The bytes of the payload at `path` and their SHA-256, if that is among the `pinned`; none pinned
+/// accept any. Every payload comes through here.
+///
+/// # Errors
+/// No payload, one that cannot be read, or another than those pinned.
+pub fn read(path: &Path, pinned: &BTreeSet<String>) -> Result<(Vec<u8>, String), ReleaseTrouble> {
+    let bytes = fs::read(path).map_err(|why| ReleaseTrouble::Damaged(why.to_string()))?;
+    if bytes.is_empty() {
+        return Err(ReleaseTrouble::Missing);
+    }
+    let sha256 = hex(&Sha256::digest(&bytes));
+    if !pinned.is_empty() && !pinned.contains(&sha256) {
+        return Err(ReleaseTrouble::Pinned(sha256));
+    }
+    Ok((bytes, sha256))
+}
+
+/// Reads the payload at `path`. One that is not among the `pinned` is not even unpacked.
 ///
 /// # Errors
 /// No payload, or a damaged one.
 pub fn open(
-    path: Result<&PathBuf, &String>,
-    pinned: Option<&str>,
+    path: &Path,
+    pinned: &BTreeSet<String>,
     cache: &Path,
 ) -> Result<Opened, ReleaseTrouble> {
-    let path = path.map_err(|_| ReleaseTrouble::Missing)?;
-    let bytes = fs::read(path).map_err(|why| ReleaseTrouble::Damaged(why.to_string()))?;
-    let sha256 = hex(&Sha256::digest(&bytes));
-    if bytes.is_empty() {
-        return Err(ReleaseTrouble::Missing);
-    }
-    if pinned.is_some_and(|pinned| pinned != sha256) {
-        return Err(ReleaseTrouble::Pinned(sha256));
-    }
+    let (bytes, sha256) = read(path, pinned)?;
     let file = cache.join(CACHE);
     if let Some(kept) = cached(&file).filter(|kept| kept.sha256 == sha256) {
         let Cached {
@@ -161,7 +171,7 @@ fn unpacked(bytes: &[u8]) -> Result<Payload, ReleaseTrouble> {
 /// What is wrong with the payload, short enough for a status with the command that mends it; the
 /// log has the whole account.
 fn damaged(why: &PayloadError) -> ReleaseTrouble {
-    tracing::warn!("resource istio-release: {}", chain(why));
+    tracing::warn!("a release payload is damaged: {}", chain(why));
     let short = match why {
         PayloadError::Archive(source) => innermost(source),
         other => other.to_string(),

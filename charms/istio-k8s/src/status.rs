@@ -7,6 +7,8 @@ use kube_apply::Applied;
 use relations::IstioMetadata;
 
 use crate::cluster::not_permitted;
+use crate::upgrade::flow::unfinished;
+use crate::upgrade::record::Failed;
 use crate::validate::{Installation, Validated};
 
 /// What this hook tells Juju.
@@ -16,7 +18,10 @@ pub fn outcome(
     applied: Option<&Applied>,
     problems: &[Problem],
 ) -> Outcome {
-    let mut problems = problems.to_vec();
+    let mut problems: Vec<Problem> = failure(view, validated, applied)
+        .into_iter()
+        .chain(problems.iter().cloned())
+        .collect();
     problems.extend(
         applied
             .into_iter()
@@ -47,6 +52,26 @@ pub fn outcome(
         ),
         _ => Outcome::status(view, StatusMessage::active("standby: the leader acts")),
     }
+}
+
+/// That an upgrade failed, and whether what ran before runs again.
+pub fn failure(
+    view: &ModelView,
+    validated: &Validated,
+    applied: Option<&Applied>,
+) -> Option<Problem> {
+    let Validated::Run(installation) = validated else {
+        return None;
+    };
+    let Failed { version, why, .. } = installation.failed.as_ref()?;
+    let before = &installation.version;
+    let failed = format!("Istio {version} failed ({why}), {before}");
+    if let Some(what) = applied.and_then(unfinished) {
+        return Some(Problem::waiting(format!("{failed} comes back: {what}")));
+    }
+    let app = &view.context.app;
+    let hint = format!("juju run {app}/leader upgrade");
+    Some(Problem::blocked(format!("{failed} serves")).with_hint(hint))
 }
 
 /// What keeps the applied objects from being in force.

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::actions;
 use crate::config::{Options, UpgradeStrategy};
 use crate::inputs::{Inputs, inputs};
-use crate::observe::{Proxies, Release, ReleaseTrouble, View, inventory};
+use crate::observe::{Proxies, RELEASE, Release, ReleaseTrouble, View, inventory};
 use crate::upgrade::assemble::assemble;
 pub use crate::upgrade::assemble::{Installation, Kept, Order};
 use crate::upgrade::checks;
@@ -61,12 +61,11 @@ pub fn validate(view: &ModelView, cluster: &View) -> (Validated, Vec<Problem>) {
     let installation = asked_version(view, cluster, options.version.as_ref())
         .and_then(|()| installation(view, cluster, &options));
     match installation {
-        Ok((installation, problem)) => {
+        Ok(installation) => {
             let authority = authority::problem(view, cluster);
             let (_, gateway_api) = gateway_api::wanted(view, cluster);
-            let problems = problem
+            let problems = degraded
                 .into_iter()
-                .chain(degraded)
                 .chain(authority)
                 .chain(gateway_api)
                 .collect();
@@ -85,6 +84,9 @@ fn migrating(view: &ModelView, cluster: &View) -> Option<Problem> {
     let app = &view.context.app;
     let hint = format!("juju run {app}/leader migrate");
     match &cluster.migration {
+        Some(journal) if journal.unreadable => Some(Problem::blocked(
+            "ConfigMap istio-migration/journal of a migration cannot be read",
+        )),
         Some(journal) if !journal.has_ended() => {
             let way = if journal.back {
                 "is being taken back"
@@ -107,7 +109,7 @@ fn installation(
     view: &ModelView,
     cluster: &View,
     options: &Options,
-) -> Result<(Installation, Option<Problem>), Problem> {
+) -> Result<Installation, Problem> {
     let release = release(view, cluster)?;
     let target = cluster
         .target
@@ -123,7 +125,7 @@ fn installation(
         stays_whole(view, &release.control_plane)?;
     }
     asked_revisions(view, cluster, target)?;
-    let (installation, problem) = assemble(view, cluster, release, target, retries(view));
+    let installation = assemble(view, cluster, release, target, retries(view));
     if installation.failed.is_none() {
         let findings = checks::findings(view, cluster, target, release);
         if let Some(refusal) = checks::refusal(&findings) {
@@ -139,7 +141,7 @@ fn installation(
         &installation.webhooks,
     )?;
     no_second_injector(view, cluster, &inventory, &installation.webhooks, runs)?;
-    Ok((installation, problem))
+    Ok(installation)
 }
 
 /// Whether what failed before is to be tried again.
@@ -156,20 +158,17 @@ fn asked_revisions(view: &ModelView, cluster: &View, target: &Target) -> Result<
     let known = |revision: &str| {
         fleet.running.contains_key(revision) || fleet.records.contains_key(revision)
     };
-    match view
+    let intent = view
         .action
         .as_ref()
-        .map(actions::intent)
-        .unwrap_or_default()
-    {
+        .map_or(Ok(Intent::Keep), actions::intent);
+    match intent.map_err(Problem::blocked)? {
         Intent::Rollback(Some(revision)) if !known(revision.label()) => {
             return Err(Problem::blocked(format!(
                 "parameter revision: {revision} is no revision of {app}"
             )));
         }
-        Intent::Remove(revision) => {
-            return removable(view, cluster, target, &revision);
-        }
+        Intent::Remove(revision) => removable(view, cluster, target, &revision)?,
         Intent::Promote if !fleet.records.contains_key(target.revision.label()) => {
             let revision = &target.revision;
             let why = format!("revision {revision} has not come up, so it is not promoted");
@@ -247,26 +246,19 @@ fn asked_version(view: &ModelView, cluster: &View, asked: Option<&Version>) -> R
 
 fn release<'a>(view: &ModelView, cluster: &'a View) -> Result<&'a Release, Problem> {
     let app = &view.context.app;
-    let resource = |what: String| {
-        Problem::blocked(format!("resource istio-release{what}"))
-            .with_hint(format!("juju attach-resource {app} istio-release=FILE"))
-    };
-    let release = match &cluster.release {
-        Some(Ok(release)) => release,
-        None | Some(Err(ReleaseTrouble::Missing)) => {
-            return Err(resource(" is not attached".to_owned()));
+    match &cluster.release {
+        Some(Ok(release)) => Ok(release),
+        Some(Err(ReleaseTrouble::Unrenderable(why))) => Err(Problem::blocked(why.clone())),
+        Some(Err(trouble)) => {
+            let message = format!("resource {RELEASE}{}", trouble.why());
+            let hint = format!("juju attach-resource {app} {RELEASE}=FILE");
+            Err(Problem::blocked(message).with_hint(hint))
         }
-        Some(Err(ReleaseTrouble::Unrenderable(why))) => {
-            return Err(Problem::blocked(why.clone()));
-        }
-        Some(Err(ReleaseTrouble::Damaged(why))) => return Err(resource(format!(": {why}"))),
-        Some(Err(ReleaseTrouble::Pinned(found))) => {
-            return Err(resource(format!(
-                " is sha256 {found:.8}…, not release-sha256"
-            )));
-        }
-    };
-    Ok(release)
+        // The options are in order, or this would not be asked.
+        None => Err(Problem::blocked(
+            "only the leader renders the release: run it on the unit that leads",
+        )),
+    }
 }
 
 /// A running control plane does not move by an option: that would start a second one and take the

@@ -12,6 +12,8 @@ pub struct Objects {
     pub set: ObjectsSet,
     /// Where another istiod comes in: what is proven first and judged afterwards.
     pub replacement: Option<Replacement>,
+    /// The set is only a part of what is wanted: nothing is deleted for not being in it.
+    pub partial: bool,
     /// Nothing is touched: a migration is at work. There is a set only so that the hook goes on.
     pub aside: bool,
 }

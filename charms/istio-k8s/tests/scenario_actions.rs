@@ -92,6 +92,22 @@ fn a_unit_that_does_not_lead_answers_too() {
     assert_eq!(lab.action("plan", json!({})).results["changes"], "0");
 }
 
+#[test]
+fn what_needs_the_release_says_on_another_unit_that_it_is_the_leaders() {
+    let lab = Lab::installed();
+    lab.change(|mut state| {
+        state.leader = false;
+        state
+    });
+    for (action, params) in [
+        ("render", json!({"file": "", "crds": false})),
+        ("adopt", json!({"owner": "Helm release lab/istiod"})),
+    ] {
+        let failure = lab.action(action, params).failure.unwrap();
+        assert!(failure.contains("only the leader"), "{failure}");
+    }
+}
+
 /// Two istiods of two revisions and their proxies, in place of a cluster.
 struct TwoIstiods;
 

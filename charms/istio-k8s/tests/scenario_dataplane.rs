@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::Lab;
+use common::{Lab, Release};
 use kube_apply::ObjectRef;
 use serde_json::{Value, json};
 
@@ -174,6 +174,29 @@ fn with_the_option_each_hook_restarts_a_few_and_without_it_none() {
         lab.config("restart-proxies", option).config_changed();
         lab.assert_status("active", "Istio 1.31.0 in istio-lab");
         assert_eq!(!lab.exists("Pod web-lab/db-0"), gone, "{option}");
+    }
+}
+
+#[test]
+fn a_hook_tries_no_workload_whose_proxy_is_the_usual_one() {
+    let config = "manifests/charts/istio-control/istio-discovery/templates/config.yaml";
+    let values = "data:\n  values: '{\"global\": {\"hub\": \"registry.example\", \"tag\": \"1.31.0\", \
+                  \"proxy\": {\"image\": \"proxyv2\"}}}'\n  config:";
+    let release = Release::of("1.31.0").edit(config, "data:\n  config:", values);
+    for (proxy, tried) in [("proxyv2:1.31.0", 0), ("proxyv2:1.30.3", 2)] {
+        let proxy = format!("registry.example/{proxy}");
+        let lab = lab(Some("registry.example/proxyv2:1.31.0"));
+        lab.api
+            .seed(pod("web-1-a", &proxy, ("ReplicaSet", "web-1")));
+        lab.api.seed(pod("db-0", &proxy, ("StatefulSet", "db")));
+        lab.attach(&release)
+            .config("restart-proxies", "rolling")
+            .config_changed();
+        let requests = lab.api.requests();
+        let probes = requests.iter().filter(|r| {
+            r.method == "POST" && r.path.starts_with("/api/v1/namespaces/web-lab/pods?")
+        });
+        assert_eq!(probes.count(), tried, "{proxy}");
     }
 }
 

@@ -328,6 +328,38 @@ fn a_fresh_mesh_waits_for_its_authority_and_starts_with_it() {
 }
 
 #[test]
+fn while_an_authority_is_awaited_nothing_is_deleted() {
+    let lab = Lab::installed();
+    let istiod = ObjectRef::namespaced("apps/v1", "Deployment", "istio-lab", "istiod");
+    lab.api.remove(&istiod);
+    let before = lab.ours();
+    related(&lab, "certificates", 1, "vault", Databag::new());
+    lab.config_changed()
+        .assert_says("waiting", &["relation certificates"]);
+    let plan = lab.action("plan", json!({"format": "json"})).results;
+    assert_eq!(plan["changes"], "0", "{}", plan["plan"]);
+    let left = lab.ours();
+    assert!(
+        before.iter().all(|object| left.contains(object)),
+        "{before:#?} {left:#?}"
+    );
+}
+
+#[test]
+fn gateways_without_an_istiod_wait_for_no_authority() {
+    let lab = Lab::new();
+    lab.api.seed(common::foreign_injector("theirs", "prod"));
+    related(&lab, "certificates", 1, "vault", Databag::new());
+    lab.config("components", "none")
+        .config(
+            "gateways",
+            "[{name: edge, namespace: edge-lab, revision: prod}]",
+        )
+        .config_changed();
+    assert!(lab.exists("Deployment edge-lab/edge"));
+}
+
+#[test]
 fn the_key_of_the_authority_is_in_no_databag_log_or_manifest() {
     let lab = Lab::new();
     related(&lab, "certificates", 1, "vault", Databag::new());

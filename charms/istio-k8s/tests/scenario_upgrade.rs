@@ -148,11 +148,16 @@ fn failed() -> Lab {
 #[test]
 fn a_rollout_that_fails_never_reaches_the_templates_and_is_rolled_back() {
     let lab = failed();
-    lab.hook(Event::UpgradeCharm);
-    lab.assert_says(
-        "blocked",
-        &["Istio 1.31.0 failed (CrashLoopBackOff of discovery), 1.30.3 serves"],
-    );
+    // What ran before comes back, and serves only once its rollout has ended.
+    for event in [Event::UpgradeCharm, Event::UpdateStatus] {
+        lab.hook(event).assert_says(
+            "waiting",
+            &[
+                "Istio 1.31.0 failed (CrashLoopBackOff of discovery), 1.30.3 comes back: ",
+                "istiod",
+            ],
+        );
+    }
     assert_eq!(image(&lab, "istiod"), "registry.example/pilot:1.30.3");
     assert_eq!(templates(&lab), "templates of 1.30.3");
     assert_eq!(lab.state().workload_version, "1.30.3");
@@ -164,6 +169,10 @@ fn a_rollout_that_fails_never_reaches_the_templates_and_is_rolled_back() {
         "istio-lab",
         "istiod-new",
     ));
+    lab.update_status().assert_says(
+        "blocked",
+        &["Istio 1.31.0 failed (CrashLoopBackOff of discovery), 1.30.3 serves"],
+    );
     lab.update_status().api.forget_requests();
     lab.update_status().assert_untouched();
     lab.assert_says(
@@ -178,10 +187,31 @@ fn a_rollout_that_fails_never_reaches_the_templates_and_is_rolled_back() {
 }
 
 #[test]
+fn after_a_failure_no_hook_reads_what_an_upgrade_rests_on() {
+    let lab = failed();
+    let asks = || {
+        let requests = lab.api.requests();
+        let asks = requests
+            .iter()
+            .filter(|request| request.path.contains("selfsubjectaccessreviews"));
+        let asks = asks.count();
+        lab.api.forget_requests();
+        asks
+    };
+    lab.hook(Event::UpgradeCharm);
+    assert_ne!(asks(), 0);
+    lab.update_status()
+        .assert_says("waiting", &["1.31.0 failed"]);
+    assert_eq!(asks(), 0);
+    lab.action("upgrade", json!({}));
+    assert_ne!(asks(), 0);
+}
+
+#[test]
 fn what_failed_is_forgotten_when_something_else_is_asked_for() {
     let lab = failed();
     lab.hook(Event::UpgradeCharm)
-        .assert_says("blocked", &["1.31.0 failed"]);
+        .assert_says("waiting", &["1.31.0 failed"]);
     lab.controllers(true, true, true);
     lab.api.remove(&ObjectRef::namespaced(
         "v1",
@@ -339,6 +369,25 @@ fn promoted_and_rolled_back_the_default_moves_and_returns_however_often() {
 }
 
 #[test]
+fn a_plan_lists_each_object_once() {
+    let lab = canary();
+    let plan = lab.action("promote", json!({"dry-run": true}));
+    let tag = format!("MutatingWebhookConfiguration {TAG}");
+    assert_eq!(plan.results["plan"].matches(&tag).count(), 1, "{plan:?}");
+    lab.config("values", "revisionTags: [prod]");
+    let plan = lab.action("plan", json!({"format": "json"}));
+    let plan: Value = serde_json::from_str(&plan.results["plan"]).unwrap();
+    let created: Vec<_> = plan["create"].as_array().unwrap().iter().collect();
+    for object in &created {
+        assert_eq!(
+            created.iter().filter(|o| o == &object).count(),
+            1,
+            "{object}"
+        );
+    }
+}
+
+#[test]
 fn a_promotion_gives_before_it_takes() {
     let lab = canary();
     lab.api.forget_requests();
@@ -430,6 +479,47 @@ fn a_revision_that_is_not_needed_goes_and_leaves_nothing() {
     lab.assert_status("active", "Istio 1.31.0 in istio-lab, revision 1-31-0");
     lab.api.forget_requests();
     lab.update_status().assert_untouched();
+}
+
+#[test]
+fn removing_a_revision_takes_no_other_along_that_has_not_come_up() {
+    let lab = canary();
+    lab.action("promote", json!({}));
+    let mut third = lab.get("apps/v1", "Deployment", "istiod-1-31-0");
+    third["metadata"]["name"] = "istiod-third".into();
+    third["metadata"]["labels"]["istio.io/rev"] = "third".into();
+    lab.api.seed(third);
+    lab.api.forget_requests();
+    let remove = |revision: &str| lab.action("remove-revision", json!({"revision": revision}));
+    let refused = remove("default").failure.unwrap();
+    assert!(refused.contains("third has not come up"), "{refused}");
+    assert!(
+        refused.contains("remove-revision revision=third"),
+        "{refused}"
+    );
+    lab.assert_untouched();
+    assert_eq!(remove("third").failure, None);
+    assert!(!lab.exists("Deployment istio-lab/istiod-third"));
+    assert_eq!(remove("default").failure, None);
+    assert!(!lab.exists("Deployment istio-lab/istiod"));
+}
+
+#[test]
+fn a_revision_that_is_no_name_fails_the_action_and_changes_nothing() {
+    let lab = canary();
+    lab.action("promote", json!({}));
+    lab.api.forget_requests();
+    for (action, revision) in [
+        ("rollback", "1.30.3"),
+        ("remove-revision", "Default"),
+        ("remove-revision", ""),
+    ] {
+        let failure = lab.action(action, json!({"revision": revision})).failure;
+        let failure = failure.unwrap();
+        assert!(failure.contains("parameter revision: "), "{failure}");
+        assert!(failure.contains(revision), "{failure}");
+    }
+    lab.assert_untouched();
 }
 
 #[test]

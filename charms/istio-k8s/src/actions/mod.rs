@@ -10,6 +10,7 @@ use kube_apply::Plan;
 use mesh::proxy_status::ProxyStatus;
 
 use crate::observe::{Proxies, View};
+use crate::status;
 use crate::upgrade::target::Intent;
 use crate::validate::Validated;
 use crate::work::{Done, Work};
@@ -30,17 +31,28 @@ pub fn wants_facts(action: &str) -> bool {
 }
 
 /// What the action asks of the revisions.
-pub fn intent(call: &ActionCall) -> Intent {
+///
+/// # Errors
+/// What is wrong with its parameter: nothing else is done in its place.
+pub fn intent(call: &ActionCall) -> Result<Intent, String> {
     let revision = || {
         let text = call.params.get("revision").and_then(|v| v.as_str());
-        text.filter(|text| !text.is_empty())?.parse().ok()
+        let text = text.map(str::trim).filter(|text| !text.is_empty());
+        let parsed = text.map(|text| {
+            let parsed = text.parse();
+            parsed.map_err(|why| format!("parameter revision: {text:?} {why}"))
+        });
+        parsed.transpose()
     };
-    match call.name.as_str() {
+    Ok(match call.name.as_str() {
         "promote" => Intent::Promote,
-        "rollback" => Intent::Rollback(revision()),
-        "remove-revision" => revision().map_or(Intent::Keep, Intent::Remove),
+        "rollback" => Intent::Rollback(revision()?),
+        "remove-revision" => match revision()? {
+            Some(revision) => Intent::Remove(revision),
+            None => return Err("parameter revision: names none".to_owned()),
+        },
         _ => Intent::Keep,
-    }
+    })
 }
 
 /// Answers an action.
@@ -57,7 +69,11 @@ pub fn action(
     match call.name.as_str() {
         "plan" => answer_plan(plan, problems, json),
         "proxy-status" => answer_proxies(call, cluster.proxies.as_ref(), json),
-        "precheck" => precheck::answer(view, cluster, problems, json),
+        "precheck" => {
+            let failure = status::failure(view, validated, None).into_iter();
+            let problems: Vec<Problem> = failure.chain(problems.iter().cloned()).collect();
+            precheck::answer(view, cluster, &problems, json)
+        }
         name if revisions::is_one(name) => {
             revisions::answer(view, call, validated, cluster, plan, done, problems)
         }

@@ -2,12 +2,13 @@
 //! with another wish; asked again, it finds its work done.
 
 use juju_charm::{ActionCall, ActionOutcome, Charm as _, ModelView, Problem};
-use kube_apply::{Applied, Plan};
+use kube_apply::Plan;
 use mesh::Revision;
 
 use super::{changes, failed, results};
 use crate::IstioK8s;
 use crate::observe::View;
+use crate::upgrade::flow::unfinished;
 use crate::validate::Validated;
 use crate::work::{Done, Work};
 
@@ -90,10 +91,4 @@ pub(super) fn answer(
         ),
         None => results(all),
     }
-}
-
-/// What keeps the objects from being in force.
-fn unfinished(applied: &Applied) -> Option<String> {
-    let conflict = applied.conflicts.first().map(ToString::to_string);
-    conflict.or_else(|| applied.pending.as_ref().map(|pending| pending.what.clone()))
 }

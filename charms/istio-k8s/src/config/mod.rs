@@ -122,9 +122,9 @@ pub fn options(config: &Config, app: &AppName) -> Result<Options, Vec<Problem>> 
     options.ok_or_else(|| bad.into_iter().map(|bad| bad.problem(app)).collect())
 }
 
-/// The SHA-256 that the release payload must have, in lower case, where one is asked for.
-pub fn release_sha256(config: &Config) -> Option<String> {
-    text::sha256(config).ok().flatten()
+/// The SHA-256s of which a payload must have one, in lower case; none accept any.
+pub fn release_sha256(config: &Config) -> BTreeSet<String> {
+    text::sha256(config).unwrap_or_default()
 }
 
 fn read(config: &Config, bad: &mut Vec<Bad>) -> Option<Options> {

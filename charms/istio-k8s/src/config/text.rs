@@ -1,5 +1,6 @@
 //! Texts of options, and what is said of a bad one.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use juju_charm::{Config, Problem, chain};
@@ -91,17 +92,15 @@ pub(super) fn one_of<T: Copy>(
     })
 }
 
-/// The option `release-sha256`, in lower case.
-pub(super) fn sha256(config: &Config) -> Result<Option<String>, Bad> {
-    let Some(text) = text(config, "release-sha256") else {
-        return Ok(None);
+/// The option `release-sha256`, in lower case; empty accepts any.
+pub(super) fn sha256(config: &Config) -> Result<BTreeSet<String>, Bad> {
+    let digests = list(text(config, "release-sha256").unwrap_or_default());
+    let digest = |text: &str| {
+        if text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Ok(text.to_ascii_lowercase());
+        }
+        let why = "is not 64 hexadecimal digits";
+        Err(Bad::new("release-sha256", text, why))
     };
-    if text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return Ok(Some(text.to_ascii_lowercase()));
-    }
-    Err(Bad::new(
-        "release-sha256",
-        text,
-        "is not 64 hexadecimal digits",
-    ))
+    digests.map(digest).collect()
 }

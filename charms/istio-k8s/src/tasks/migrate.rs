@@ -4,24 +4,25 @@
 //! program `istio-migrate` go on with the same migration. While one is under way, the application
 //! itself stands aside.
 
-use std::fmt::Write as _;
-use std::fs;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use juju_charm::{ModelView, Progress};
+use juju_charm::{ModelView, Progress, chain};
 use kube_apply::{Engine, Result};
 use mesh::control_plane::Settings;
-use mesh::payload::{ChartName, Payload};
-use migration::execute::{Clock as _, Limits, SystemClock};
-use migration::inventory::{Source, control_planes};
+use mesh::discovery::ControlPlane;
+use mesh::payload::Payload;
+use migration::execute::{Clock as _, Journal, Limits, State, SystemClock};
+use migration::inventory::control_planes;
 use migration::plan::{GatewayChoice, NewOwner, Split, Strategy, Target};
-use migration::{Executor, Plan, Request, Snapshot, Stand, plan, report};
+use migration::{Executor, Failure, Plan, Request, Snapshot, Stand, plan, report};
 
 use super::Report;
 use super::params::Params;
 use crate::observe::{RELEASE, View, inventory};
 use crate::validate::Validated;
+use crate::{config, release};
 
 /// Minutes of one action, unless it says otherwise.
 const BUDGET: u64 = 8;
@@ -34,15 +35,14 @@ pub struct Migrate {
     from: String,
     settings: Option<Box<Settings>>,
     release: Option<PathBuf>,
+    pinned: BTreeSet<String>,
     owner: NewOwner,
     identity: String,
-    daemon: String,
     strategy: Strategy,
     gateway: GatewayChoice,
-    split: bool,
+    split: Option<Split>,
     dry_run: bool,
     rollback: bool,
-    auto: Option<bool>,
     step: Option<String>,
     limits: Limits,
     format: String,
@@ -57,6 +57,7 @@ pub(super) fn task(view: &ModelView, validated: &Validated, params: Params<'_>) 
         Validated::Run(installation) => Some(Box::new(installation.settings.clone())),
         Validated::Standby | Validated::Leave => None,
     };
+    let application = |parameter, known: &str| named(parameter).unwrap_or_else(|| known.to_owned());
     let inventory = inventory(view);
     let labels = inventory.labels().into_iter();
     Migrate {
@@ -68,12 +69,12 @@ pub(super) fn task(view: &ModelView, validated: &Validated, params: Params<'_>) 
             .resources
             .get(RELEASE)
             .and_then(|file| file.clone().ok()),
+        pinned: config::release_sha256(&view.config),
         owner: NewOwner {
             labels: labels.map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
             manager: inventory.manager(),
         },
-        identity: view.context.unit.to_string(),
-        daemon: view.context.app.to_string(),
+        identity: identity(view),
         strategy: match params.text("strategy") {
             "window" => Strategy::Window,
             _ => Strategy::ZeroDowntime,
@@ -83,17 +84,30 @@ pub(super) fn task(view: &ModelView, validated: &Validated, params: Params<'_>) 
             "new-address" => GatewayChoice::NewAddress,
             _ => GatewayChoice::Stay,
         },
-        split: params.flag("split"),
+        split: params.flag("split").then(|| Split {
+            pilot: application("pilot", "istio-pilot"),
+            gateway: application("gateway-application", "istio-ingressgateway"),
+            daemon: view.context.app.to_string(),
+            integrator: application("integrator", "istio-integrator"),
+            authorizer: application("authorizer", "AUTH"),
+            applications: params.list("applications").map(str::to_owned).collect(),
+        }),
         dry_run: params.dry_run(false),
         rollback: params.flag("rollback"),
-        auto: Some(params.flag("auto")),
         limits: Limits {
             budget: Duration::from_mins(params.number("budget", BUDGET).clamp(1, BUDGET)),
             until: named("step").or_else(|| named("until")),
+            auto: Some(params.flag("auto")),
         },
         step: named("step"),
         format: params.text("format").to_owned(),
     }
+}
+
+/// Who works: units of one name there are in every model.
+fn identity(view: &ModelView) -> String {
+    let context = &view.context;
+    format!("{}/{}", context.model_name, context.unit)
 }
 
 /// A hook goes on with a migration that was told to go on by itself.
@@ -113,22 +127,22 @@ pub(super) fn in_a_hook(
         from: String::new(),
         settings: None,
         release: None,
+        pinned: BTreeSet::new(),
         owner: NewOwner {
             labels: std::collections::BTreeMap::new(),
             manager: String::new(),
         },
-        identity: view.context.unit.to_string(),
-        daemon: view.context.app.to_string(),
+        identity: identity(view),
         strategy: Strategy::ZeroDowntime,
         gateway: GatewayChoice::Stay,
-        split: false,
+        split: None,
         dry_run: false,
         rollback: false,
-        auto: None,
         step: None,
         limits: Limits {
             budget: HOOK,
             until: None,
+            auto: None,
         },
         format: String::new(),
     })
@@ -148,59 +162,66 @@ impl Migrate {
         let executor = Executor::new(engine, &SystemClock, &self.identity);
         let journal = executor.journal().await.map_err(|f| chain(&f))?;
         let running = journal.filter(|journal| !journal.has_ended());
+        if self.dry_run {
+            let plan = match running {
+                Some(_) => executor.plan().await.map_err(|f| chain(&f))?,
+                None if self.rollback => return Err(chain(&Failure::Nothing)),
+                None => self.plan(engine).await?.0,
+            };
+            return self.shown(&plan, running.as_ref());
+        }
         if self.rollback {
             let stand = executor.rollback(&self.limits, told).await;
             return Ok(answer(&stand.map_err(|f| chain(&f))?));
         }
-        if self.dry_run {
-            let plan = match running {
-                Some(_) => executor.plan().await.map_err(|f| chain(&f))?,
-                None => self.plan(engine).await?,
-            };
-            let mut report = Report::default();
-            let shown = match self.format.as_str() {
-                "json" => serde_json::to_string(&plan).map_err(|error| error.to_string())?,
-                "html" => report::html(&plan, running.as_ref()),
-                _ => report::text(&plan, running.as_ref()),
-            };
-            report.set("plan", shown);
-            return Ok(report);
-        }
-        if running.is_none() {
-            let plan = self.plan(engine).await?;
-            executor.begin(&plan).await.map_err(|f| chain(&f))?;
-        }
-        if let Some(step) = &self.step {
-            self.is_next(&executor, step).await?;
-        }
-        if let Some(auto) = self.auto {
-            executor.set_auto(auto).await.map_err(|f| chain(&f))?;
+        if let Some(journal) = &running {
+            let plan = executor.plan().await.map_err(|f| chain(&f))?;
+            self.fits(&plan, journal)?;
+        } else {
+            let (plan, snapshot) = self.plan(engine).await?;
+            self.fits(&plan, &Journal::default())?;
+            let begun = executor.begin(&plan, &snapshot).await;
+            begun.map_err(|f| chain(&f))?;
         }
         let stand = executor.run(&self.limits, told).await;
         Ok(answer(&stand.map_err(|f| chain(&f))?))
     }
 
-    /// A single step is the next one, or it is not taken.
-    async fn is_next(
-        &self,
-        executor: &Executor<'_, Engine, SystemClock>,
-        step: &str,
-    ) -> Result<(), String> {
-        let plan = executor.plan().await.map_err(|f| chain(&f))?;
-        let journal = executor
-            .journal()
-            .await
-            .map_err(|f| chain(&f))?
-            .unwrap_or_default();
-        let done = |id: &str| journal.state(id) == migration::execute::State::Done;
+    /// The plan as it is read, or, on the way back, the steps that would be taken back.
+    fn shown(&self, plan: &Plan, running: Option<&Journal>) -> Result<Report, String> {
+        let mut report = Report::default();
+        if self.rollback {
+            let begun = plan.steps.iter().rev().filter(|step| {
+                running.is_some_and(|journal| journal.state(&step.id) != State::Pending)
+            });
+            let begun: Vec<&str> = begun.map(|step| step.id.as_str()).collect();
+            report.set("would-take-back", begun.join("\n"));
+            return Ok(report);
+        }
+        let shown = match self.format.as_str() {
+            "json" => serde_json::to_string(plan).map_err(|error| error.to_string())?,
+            "html" => report::html(plan, running),
+            _ => report::text(plan, running),
+        };
+        report.set("plan", shown);
+        Ok(report)
+    }
+
+    /// The steps that are named are the plan's, and a single one is the next.
+    fn fits(&self, plan: &Plan, journal: &Journal) -> Result<(), String> {
+        self.limits.fit(plan).map_err(|f| chain(&f))?;
+        let Some(step) = &self.step else {
+            return Ok(());
+        };
+        let done = |id: &str| journal.state(id) == State::Done;
         match plan.steps.iter().find(|step| !done(&step.id)) {
-            Some(next) if next.id == step => Ok(()),
+            Some(next) if next.id == *step => Ok(()),
             Some(next) => Err(format!("the next step is {}, not {step}", next.id)),
             None => Err("all steps are done".to_owned()),
         }
     }
 
-    async fn plan(&self, engine: &Engine) -> Result<Plan, String> {
+    async fn plan(&self, engine: &Engine) -> Result<(Plan, Snapshot), String> {
         let text = |error: kube_apply::Error| chain(&error);
         let Some(settings) = &self.settings else {
             return Err("the options are not in order".to_owned());
@@ -213,55 +234,43 @@ impl Migrate {
         let snapshot = snapshot.map_err(text)?;
         let target = self.target(&snapshot, settings)?;
         let request = Request {
-            target: Some(target),
+            target,
             strategy: self.strategy,
-            split: self.split.then(|| Split {
-                pilot: "istio-pilot".to_owned(),
-                gateway: "istio-ingressgateway".to_owned(),
-                daemon: self.daemon.clone(),
-                integrator: "istio-integrator".to_owned(),
-                applications: Vec::new(),
-            }),
+            split: self.split.clone(),
             gateway: self.gateway,
             batch: 10,
             owner: Some(self.owner.clone()),
             ..Request::moving(&self.from, Target::default())
         };
-        plan(&snapshot, &request).map_err(|refusals| report::refusals(&refusals))
+        match plan(&snapshot, &request) {
+            Ok(plan) => Ok((plan, snapshot)),
+            Err(refusals) => Err(report::refusals(&refusals)),
+        }
     }
 
-    fn target(&self, snapshot: &Snapshot, settings: &Settings) -> Result<Target, String> {
+    /// What there is to be; none where a split leaves it as it is.
+    fn target(&self, snapshot: &Snapshot, settings: &Settings) -> Result<Option<Target>, String> {
+        let stays = |plane: &ControlPlane| {
+            plane.namespace == self.from
+                && plane.namespace == settings.namespace.as_str()
+                && plane.revision == settings.revision
+        };
+        if self.split.is_some() && control_planes(snapshot).iter().any(stays) {
+            return Ok(None);
+        }
         let Some(file) = &self.release else {
-            return Err(format!(
-                "attach the release: juju attach-resource {} {RELEASE}=…",
-                self.daemon
-            ));
+            return Err(format!("attach the release as the resource {RELEASE}"));
         };
-        let bytes = fs::read(file).map_err(|error| error.to_string())?;
+        let (bytes, _) = release::read(file, &self.pinned)
+            .map_err(|trouble| format!("resource {RELEASE}{}", trouble.why()))?;
         let payload = Payload::from_tar_gz(&bytes).map_err(|error| chain(&error))?;
-        let version = payload.chart(ChartName::Istiod).app_version.clone();
-        let planes = control_planes(snapshot);
-        let Some(plane) = planes
-            .into_iter()
-            .find(|plane| plane.namespace == self.from)
-        else {
-            return Err(format!("no istiod in namespace {}", self.from));
-        };
-        let source = Source::new(snapshot, plane);
-        let mesh = source.mesh();
         let settings = Settings {
             gateways: Vec::new(),
             ..settings.clone()
         };
-        Target::render(
-            &payload,
-            &version,
-            &settings,
-            &source.plane,
-            &mesh,
-            self.strategy,
-        )
-        .map_err(|error| chain(&error))
+        Target::of(&payload, snapshot, &self.from, &settings, self.strategy)
+            .map(Some)
+            .map_err(|error| chain(&error))
     }
 }
 
@@ -299,15 +308,4 @@ impl migration::Progress for Told<'_> {
     fn say(&self, line: &str) {
         self.0.say(line);
     }
-}
-
-/// An error with its sources.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let _ = write!(text, ": {error}");
-        source = error.source();
-    }
-    text
 }

@@ -18,6 +18,7 @@ use super::Report;
 use super::params::Params;
 use crate::config::{self, RestartProxies};
 use crate::surroundings::observe;
+use crate::upgrade::proof::proxy_image;
 use crate::validate::Validated;
 
 /// How often a restarted workload is looked at.
@@ -45,6 +46,9 @@ pub struct Restart {
     most: usize,
     /// How long the run may take.
     time: Duration,
+    /// In a hook: what the injector of a release gives to pods that ask for nothing else. Who has it
+    /// is not tried again in each hook.
+    usual: Option<Proxy>,
     in_a_hook: bool,
 }
 
@@ -57,6 +61,7 @@ pub(super) fn task(params: Params<'_>) -> Option<Restart> {
         dry_run: params.dry_run(false),
         most: usize::MAX,
         time: ACTION,
+        usual: None,
         in_a_hook: false,
     })
 }
@@ -67,13 +72,19 @@ pub(super) fn in_a_hook(view: &ModelView, validated: &Validated) -> Option<Resta
         return None;
     };
     let options = config::options(&view.config, &view.context.app).ok()?;
-    (options.restart_proxies == RestartProxies::Rolling).then(|| Restart {
+    let revision = installation.settings.revision.label().to_owned();
+    let usual = proxy_image(&installation.control_plane).map(|image| Proxy {
+        image,
+        revision: revision.clone(),
+    });
+    (options.restart_proxies == RestartProxies::Rolling).then_some(Restart {
         namespace: None,
-        revision: Some(installation.settings.revision.label().to_owned()),
+        revision: Some(revision),
         batch: 2,
         dry_run: false,
         most: 2,
         time: HOOK,
+        usual,
         in_a_hook: true,
     })
 }
@@ -187,6 +198,10 @@ impl Restart {
                 if self.revision.is_none() {
                     person.insert(owner, why.to_owned());
                 }
+                continue;
+            }
+            let has_usual = |pod: &&Value| self.usual.is_some() && proxy(pod) == self.usual;
+            if pods.iter().all(has_usual) {
                 continue;
             }
             let id = id(&owner);

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use juju_charm::{ModelView, Problem};
+use juju_charm::ModelView;
 use kube_apply::{Object, ObjectRef};
 use mesh::Revision;
 use mesh::control_plane::render::webhooks_of;
@@ -97,10 +97,10 @@ pub fn assemble(
     release: &Release,
     target: &Target,
     retry: bool,
-) -> (Installation, Option<Problem>) {
+) -> Installation {
     let parts = Parts::new(view, cluster, release, target);
     let Some(last) = cluster.fleet.records.get(target.revision.label()) else {
-        return (parts.forward(None), None);
+        return parts.forward(None);
     };
     let attempt = record::digest(&release.control_plane, &release.version);
     let failed = last
@@ -109,18 +109,11 @@ pub fn assemble(
         .filter(|f| f.digest == attempt && !retry);
     match failed {
         Some(failed) => {
-            let Failed { version, why, .. } = &failed;
-            let app = &view.context.app;
-            let problem = Problem::blocked(format!(
-                "Istio {version} failed ({why}), {} serves",
-                last.version
-            ))
-            .with_hint(format!("juju run {app}/leader upgrade"));
             let mut restored = parts.restored(last);
             restored.failed = Some(failed);
-            (restored, Some(problem))
+            restored
         }
-        None => (parts.forward(Some(last)), None),
+        None => parts.forward(Some(last)),
     }
 }
 

@@ -42,7 +42,24 @@ pub fn findings(
     let to = release.version.as_str();
     let mut out = Vec::new();
     match (&target.follows, &cluster.goal) {
-        (Some(from), Some(Goal { version, path })) => {
+        (
+            Some(from),
+            Some(Goal {
+                version,
+                path,
+                unusable,
+            }),
+        ) => {
+            out.extend(unusable.iter().map(|(resource, why)| {
+                let object = format!("resource {resource}");
+                let why = why.trim_start_matches([':', ' ']);
+                let finding = if path.is_err() {
+                    Finding::error(Code::StageUnusable, object, why)
+                } else {
+                    Finding::warning(Code::StageUnusable, object, why)
+                };
+                finding.mended_by(format!("juju attach-resource {app} {resource}=FILE"))
+            }));
             // On the way each step is a short one; without a way, it is said what is missing.
             if let Err(missing) = path {
                 let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();

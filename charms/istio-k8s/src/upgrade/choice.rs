@@ -1,10 +1,9 @@
 //! Which of the attached payloads has its turn: the release, or a stage on the way to it.
 
-use std::path::PathBuf;
-
 use mesh::upgrade::skew;
 use mesh::upgrade::{Minor, Way};
 
+use super::record;
 use super::target::{Fleet, Target};
 use crate::observe::{Goal, Query, Release, ReleaseTrouble, View};
 use crate::release::{self, Opened};
@@ -25,11 +24,10 @@ pub fn choose(query: &Query, fleet: &Fleet) -> Chosen {
     let Some(settings) = &query.settings else {
         return Chosen::default();
     };
-    let opened = release::open(
-        query.release.as_ref(),
-        query.sha256.as_deref(),
-        &query.cache,
-    );
+    let opened = match &query.release {
+        Ok(path) => release::open(path, &query.sha256, &query.cache),
+        Err(_) => Err(ReleaseTrouble::Missing),
+    };
     let opened = match opened {
         Ok(opened) => opened,
         Err(trouble) => {
@@ -55,24 +53,25 @@ fn stage(query: &Query, fleet: &Fleet, release: Opened) -> (Opened, Option<Goal>
     let Some(follows) = follows.filter(|from| is_far(from, &release.version, way)) else {
         return (release, None);
     };
-    let stages: Vec<(String, &PathBuf)> = query
-        .stages
-        .iter()
-        .filter_map(|path| {
-            let opened = release::open(Ok(path), None, &query.cache).ok()?;
-            Some((opened.version, path))
-        })
-        .collect();
-    let versions: Vec<String> = stages.iter().map(|(version, _)| version.clone()).collect();
+    let mut stages = Vec::new();
+    let mut unusable = Vec::new();
+    for (resource, path) in &query.stages {
+        match release::open(path, &query.sha256, &query.cache) {
+            Ok(opened) => stages.push(opened),
+            // A store that must have a file for each resource has an empty one.
+            Err(ReleaseTrouble::Missing) => {}
+            Err(trouble) => unusable.push((*resource, trouble.why())),
+        }
+    }
+    let versions: Vec<String> = stages.iter().map(|stage| stage.version.clone()).collect();
     let goal = Goal {
-        version: release.version.clone(),
         path: skew::path(&follows, &release.version, &versions, way),
+        version: release.version.clone(),
+        unusable,
     };
     // With a minor missing nothing is begun: half of the way is no place to stay.
     let first = goal.path.as_ref().ok().and_then(|path| path.first());
-    let chosen = first
-        .and_then(|first| stages.iter().find(|(version, _)| version == first))
-        .and_then(|(_, path)| release::open(Ok(path), None, &query.cache).ok());
+    let chosen = first.and_then(|first| stages.into_iter().find(|stage| stage.version == *first));
     (chosen.unwrap_or(release), Some(goal))
 }
 
@@ -84,11 +83,17 @@ fn is_far(from: &str, to: &str, way: Way) -> bool {
     a < b && skew::step(from, to, way, "").is_some_and(|finding| finding.blocks())
 }
 
-/// Whether another version is to come than the one that runs.
+/// Whether another version is to come than the one that runs. What failed does not come by itself,
+/// and who asks for it again reads everything anyway.
 pub fn is_due(view: &View) -> bool {
     let (Some(Ok(release)), Some(target)) = (&view.release, &view.target) else {
         return false;
     };
     let there = view.fleet.records.get(target.revision.label());
-    target.follows.is_some() && there.is_none_or(|record| record.version != release.version)
+    let failed = there.and_then(|record| record.failed.as_ref());
+    let comes = failed.is_none_or(|failed| {
+        failed.digest != record::digest(&release.control_plane, &release.version)
+    });
+    let another = there.is_none_or(|record| record.version != release.version);
+    target.follows.is_some() && another && comes
 }

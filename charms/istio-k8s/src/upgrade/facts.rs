@@ -1,8 +1,10 @@
-//! Reads what an upgrade rests on. It costs a dozen requests, so only where one is due or asked about.
+//! Reads what an upgrade rests on. It costs a dozen requests, and where the application may not do
+//! everything one more for each right that it needs, so only where an upgrade is due or asked about.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube_apply::{Access, Object, Query};
+use mesh::control_plane::hardening::policies;
 use mesh::upgrade::admission::{self, Service};
 use mesh::upgrade::rights::{self, Right};
 use mesh::upgrade::version::GATEWAY_API_MINIMUM;
@@ -10,7 +12,8 @@ use serde_json::Value;
 
 use super::checks::Facts;
 use crate::cluster::{Cluster, ClusterError};
-use crate::observe::View;
+use crate::desired::objects;
+use crate::observe::{Release, View};
 
 const GATEWAY_API: &str = "gateway.networking.k8s.io";
 const ENDPOINTS: &str = "discovery.k8s.io";
@@ -47,7 +50,7 @@ impl Cluster {
             budgets: values("policy", "PodDisruptionBudget"),
             answered: self.answered(view).await?,
             root: root.map(str::to_owned),
-            missing: self.missing(namespace).await?,
+            missing: self.missing(view).await?,
         })
     }
 
@@ -73,42 +76,50 @@ impl Cluster {
         Ok(answered.collect())
     }
 
-    async fn missing(&self, namespace: &str) -> Result<Vec<Right>, ClusterError> {
-        let needed = rights::needed();
-        let accesses: Vec<Access> = needed
-            .iter()
-            .map(|right| Access {
-                verb: right.verb.to_owned(),
-                group: right.group.to_owned(),
-                resource: right.resource.to_owned(),
-                namespace: right.namespaced.then(|| namespace.to_owned()),
-                name: None,
-            })
-            .collect();
-        let granted = self
-            .engine
-            .may(&accesses)
-            .await
-            .map_err(|e| self.failed(e))?;
+    /// The rights that are missing for what is to be applied.
+    async fn missing(&self, view: &View) -> Result<Vec<Right>, ClusterError> {
+        let Some(Ok(release)) = &view.release else {
+            return Ok(Vec::new());
+        };
+        let everything = self.may(&[Right::to_everything()]).await?;
+        if everything.first() == Some(&true) {
+            return Ok(Vec::new());
+        }
+        let Release {
+            settings,
+            control_plane,
+            ..
+        } = release;
+        let (admit, deny) = policies(settings, self.app.as_str());
+        let objects = objects(control_plane, settings);
+        let all = objects.iter().chain(&admit).chain(&deny);
+        let needed = rights::needed(all, settings.namespace.as_str());
+        let granted = self.may(&needed).await?;
         let missing = needed.into_iter().zip(granted);
         Ok(missing
             .filter(|(_, granted)| !granted)
             .map(|(right, _)| right)
             .collect())
     }
+
+    async fn may(&self, rights: &[Right]) -> Result<Vec<bool>, ClusterError> {
+        let access = |right: &Right| Access {
+            verb: right.verb.to_owned(),
+            group: right.group.clone(),
+            resource: right.resource.clone(),
+            namespace: right.namespace.clone(),
+            name: None,
+        };
+        let accesses: Vec<Access> = rights.iter().map(access).collect();
+        let granted = self.engine.may(&accesses).await;
+        granted.map_err(|error| self.failed(error))
+    }
 }
 
 /// The Gateway API kinds that have a least bundle: plural and kind.
 fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
-    GATEWAY_API_MINIMUM.iter().map(|(plural, _, _)| {
-        let kind = match *plural {
-            "grpcroutes" => "GRPCRoute",
-            "backendtlspolicies" => "BackendTLSPolicy",
-            "tlsroutes" => "TLSRoute",
-            _ => "TCPRoute",
-        };
-        (*plural, kind)
-    })
+    let all = GATEWAY_API_MINIMUM.iter();
+    all.map(|(plural, kind, ..)| (*plural, *kind))
 }
 
 fn has_ready(slice: &Object) -> bool {

@@ -86,6 +86,18 @@ pub enum Trouble {
         /// What runs.
         before: String,
     },
+    /// What came did not run, and what ran before is not back yet; the next hook goes on.
+    #[error("Istio {version} failed ({why}), {before} comes back: {what}")]
+    RollingBack {
+        /// What came.
+        version: String,
+        /// Why it did not run.
+        why: String,
+        /// What is put back.
+        before: String,
+        /// What is waited for, or what stands in the way.
+        what: String,
+    },
     /// What came did not run, and there is nothing to return to.
     #[error("Istio {version} failed: {why}")]
     Failed {
@@ -100,7 +112,7 @@ impl Trouble {
     /// As a status says it.
     pub fn problem(&self) -> Problem {
         match self {
-            Self::Pulling(..) => Problem::waiting(self.to_string()),
+            Self::Pulling(..) | Self::RollingBack { .. } => Problem::waiting(self.to_string()),
             Self::Image(_) | Self::RolledBack { .. } | Self::Failed { .. } => {
                 Problem::blocked(self.to_string())
             }
@@ -323,13 +335,29 @@ impl Cluster {
             .filter(|stage| stage.name == RECORD)
             .flat_map(|stage| &mut stage.objects);
         noted.for_each(|record| record::mark(record, &failed));
-        self.engine.apply(&set).await.map_err(|e| self.failed(e))?;
-        Ok(Trouble::RolledBack {
-            version,
-            why,
-            before: before.clone(),
+        let applied = self.engine.apply(&set).await;
+        let applied = applied.map_err(|e| self.failed(e))?;
+        let before = before.clone();
+        Ok(match unfinished(&applied) {
+            Some(what) => Trouble::RollingBack {
+                version,
+                why,
+                before,
+                what,
+            },
+            None => Trouble::RolledBack {
+                version,
+                why,
+                before,
+            },
         })
     }
+}
+
+/// What keeps applied objects from being in force.
+pub fn unfinished(applied: &Applied) -> Option<String> {
+    let conflict = applied.conflicts.first().map(ToString::to_string);
+    conflict.or_else(|| applied.pending.as_ref().map(|pending| pending.what.clone()))
 }
 
 /// How far the judged stages have come.

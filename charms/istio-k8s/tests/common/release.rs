@@ -237,6 +237,14 @@ impl Release {
         self
     }
 
+    /// With other words in a file.
+    pub fn edit(mut self, path: &str, from: &str, to: &str) -> Self {
+        let text = self.0.get_mut(path).expect("a file");
+        assert!(text.contains(from), "{path} does not say {from:?}");
+        *text = text.replace(from, to);
+        self
+    }
+
     /// Without the files under a directory.
     pub fn without(mut self, dir: &str) -> Self {
         self.0.retain(|path, _| !path.starts_with(dir));

@@ -147,10 +147,11 @@ impl State {
             plural = format!("{plural}/{}", text("subresource"));
         }
         let resource = crate::engine::resource(text("group"), &plural);
+        let everything = text("verb") == "*" && resource == "*.*";
         let allowed = !self
             .forbidden
             .iter()
-            .any(|(verb, r)| verb == text("verb") && *r == resource);
+            .any(|(verb, r)| everything || (verb == text("verb") && *r == resource));
         (201, json!({"status": {"allowed": allowed}}))
     }
 

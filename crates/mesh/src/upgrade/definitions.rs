@@ -99,9 +99,9 @@ fn bundle(
     object: &str,
     used: &BTreeMap<String, usize>,
 ) -> Option<Finding> {
-    let (_, least, _) = GATEWAY_API_MINIMUM
+    let (_, _, least, _) = GATEWAY_API_MINIMUM
         .iter()
-        .find(|(of, _, since)| *of == plural && target >= *since)?;
+        .find(|(of, _, _, since)| *of == plural && target >= *since)?;
     let found = crd["metadata"]["annotations"][BUNDLE].as_str();
     if found.is_some_and(|found| version::order(found) >= version::order(least)) {
         return None;

@@ -20,6 +20,8 @@ pub enum Severity {
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Code {
+    /// The payload of a release on the way cannot be used.
+    StageUnusable,
     /// More than one minor forward in one step.
     MinorsSkipped,
     /// More than one minor back.

@@ -73,13 +73,18 @@ pub fn kubernetes_minimum(istio: Minor) -> Minor {
     Minor::new(1, minor)
 }
 
-/// The Gateway API definitions that istiod ignores when they are of an older bundle: plural, oldest
-/// bundle, first Istio minor that asks for it (`pilot/pkg/config/kube/crdclient`).
-pub const GATEWAY_API_MINIMUM: [(&str, &str, Minor); 4] = [
-    ("grpcroutes", "1.1.0", Minor::new(1, 22)),
-    ("backendtlspolicies", "1.4.0", Minor::new(1, 28)),
-    ("tlsroutes", "1.5.0", Minor::new(1, 30)),
-    ("tcproutes", "1.6.0", Minor::new(1, 31)),
+/// The Gateway API definitions that istiod ignores when they are of an older bundle: plural, kind,
+/// oldest bundle, first Istio minor that asks for it (`pilot/pkg/config/kube/crdclient`).
+pub const GATEWAY_API_MINIMUM: [(&str, &str, &str, Minor); 4] = [
+    ("grpcroutes", "GRPCRoute", "1.1.0", Minor::new(1, 22)),
+    (
+        "backendtlspolicies",
+        "BackendTLSPolicy",
+        "1.4.0",
+        Minor::new(1, 28),
+    ),
+    ("tlsroutes", "TLSRoute", "1.5.0", Minor::new(1, 30)),
+    ("tcproutes", "TCPRoute", "1.6.0", Minor::new(1, 31)),
 ];
 
 #[cfg(test)]
