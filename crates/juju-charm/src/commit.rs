@@ -1,14 +1,16 @@
 //! Step 7: tell Juju.
 //!
-//! Databags and ports first: Juju keeps them until the hook exits 0. Then what it shows at once:
-//! version, statuses. A failure on the way exits 1, which drops the former; the latter are
+//! Secrets, databags and ports first: Juju keeps them until the hook exits 0. Then what it shows at
+//! once: version, statuses. A failure on the way exits 1, which drops the former; the latter are
 //! overwritten by the retry.
 
-use std::collections::BTreeSet;
+mod secrets;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use juju_hooks::{Databag, HookTools, RelationId, RelationKey, Scope, Shown, ToolError};
 
-use crate::outcome::Outcome;
+use crate::outcome::{LocalData, Outcome};
 use crate::view::ModelView;
 
 /// Why the outcome could not be written.
@@ -27,32 +29,19 @@ pub(crate) fn commit(
     outcome: &Outcome,
     tools: &dyn HookTools,
 ) -> Result<(), CommitError> {
-    let mut writes: Vec<(RelationKey, Scope, Databag)> = Vec::new();
-    for (id, data) in &outcome.databags {
-        let relation = view
-            .relation(*id)
-            .ok_or(CommitError::UnknownRelation(*id))?;
-        if relation.broken {
-            tracing::debug!(
-                "relation {}:{id} is broken: nothing written",
-                relation.endpoint
-            );
-            continue;
-        }
-        let key = id.on(&relation.endpoint);
-        let unit = changes(&relation.local_unit_data, &data.unit);
-        let app = changes(&relation.local_app_data, &data.app);
-        writes.push((key.clone(), Scope::Unit, unit));
-        writes.push((key, Scope::App, app));
-    }
-    writes.retain(|(_, scope, data)| !data.is_empty() && (*scope == Scope::Unit || view.leader));
-    let writes_app = writes.iter().any(|(_, scope, _)| *scope == Scope::App);
+    let secrets = secrets::changes(view, outcome, tools)?;
     // Leadership may have ended since it was read: applying can take longer than its 30 s.
-    let leads = if writes_app {
-        tools.is_leader()?
-    } else {
-        view.leader
-    };
+    let mut leads = view.leader;
+    let mut asked = false;
+    if secrets.iter().any(|change| change.needs_lead(view)) {
+        leads = tools.is_leader()?;
+        asked = true;
+    }
+    let named = secrets::write(&secrets, view, leads, tools)?;
+    let writes = writes(view, &outcome.databags, named)?;
+    if !asked && writes.iter().any(|(_, scope, _)| *scope == Scope::App) {
+        leads = tools.is_leader()?;
+    }
 
     for (relation, scope, data) in &writes {
         if *scope == Scope::Unit || leads {
@@ -86,6 +75,40 @@ pub(crate) fn commit(
         }
     }
     Ok(shown.unit?)
+}
+
+/// What differs in the databags, by relation and scope.
+fn writes(
+    view: &ModelView,
+    wanted: &BTreeMap<RelationId, LocalData>,
+    named: BTreeMap<RelationId, LocalData>,
+) -> Result<Vec<(RelationKey, Scope, Databag)>, CommitError> {
+    let mut all = wanted.clone();
+    for (id, data) in named {
+        let known = all.entry(id).or_default();
+        known.app.extend(data.app);
+        known.unit.extend(data.unit);
+    }
+    let mut writes = Vec::new();
+    for (id, data) in &all {
+        let relation = view
+            .relation(*id)
+            .ok_or(CommitError::UnknownRelation(*id))?;
+        if relation.broken {
+            tracing::debug!(
+                "relation {}:{id} is broken: nothing written",
+                relation.endpoint
+            );
+            continue;
+        }
+        let key = id.on(&relation.endpoint);
+        let unit = changes(&relation.local_unit_data, &data.unit);
+        let app = changes(&relation.local_app_data, &data.app);
+        writes.push((key.clone(), Scope::Unit, unit));
+        writes.push((key, Scope::App, app));
+    }
+    writes.retain(|(_, scope, data)| !data.is_empty() && (*scope == Scope::Unit || view.leader));
+    Ok(writes)
 }
 
 fn deposed() {

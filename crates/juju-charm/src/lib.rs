@@ -39,7 +39,7 @@ pub use crate::metadata::{
     ResourceKind, Role,
 };
 pub use crate::no_world::{Never, NoWorld};
-pub use crate::outcome::{LocalData, Outcome};
+pub use crate::outcome::{LocalData, Outcome, OwnSecret};
 pub use crate::problem::{MAX_MESSAGE_CHARS, Problem, Severity, status_line, worst};
 pub use crate::process::run;
 pub use crate::progress::Progress;
@@ -48,5 +48,6 @@ pub use crate::view::{ActionCall, Config, ModelView, RelationView};
 
 pub use juju_hooks::{
     AppName, Context, Databag, EndpointName, Event, ModelName, ModelUuid, Port, Protocol, Redacted,
-    RelationId, SecretContent, SecretId, Status, StatusMessage, UnitName,
+    RelationId, SecretContent, SecretId, SecretOwner, SecretRotate, Status, StatusMessage,
+    UnitName,
 };

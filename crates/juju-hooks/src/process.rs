@@ -292,17 +292,18 @@ impl HookTools for ProcessTools {
         self.run("secret-set", &args, None).map(drop)
     }
 
-    fn secret_info(&self, secret: &SecretRef) -> Result<SecretInfo> {
+    fn secret_info(&self, secret: &SecretRef) -> Result<(SecretId, SecretInfo)> {
         let mut args = vec!["--format=json"];
         secret_ref(&mut args, secret);
         let answer: BTreeMap<String, SecretInfo> = self.json("secret-info-get", &args)?;
-        answer
-            .into_values()
+        let (id, info) = answer
+            .into_iter()
             .next()
             .ok_or_else(|| ToolError::NotFound {
                 tool: "secret-info-get",
                 detail: format!("{secret:?}"),
-            })
+            })?;
+        Ok((parse("secret-info-get", &id)?, info))
     }
 
     fn secret_ids(&self) -> Result<Vec<SecretId>> {

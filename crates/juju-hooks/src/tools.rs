@@ -235,8 +235,8 @@ pub trait HookTools {
     fn secret_add(&self, secret: &NewSecret) -> Result<SecretId>;
     /// Changes an own secret, at exit.
     fn secret_set(&self, id: &SecretId, secret: &NewSecret) -> Result<()>;
-    /// What Juju knows about an own secret.
-    fn secret_info(&self, secret: &SecretRef) -> Result<SecretInfo>;
+    /// Which one an own secret is, and what Juju knows about it.
+    fn secret_info(&self, secret: &SecretRef) -> Result<(SecretId, SecretInfo)>;
     /// Own secrets.
     fn secret_ids(&self) -> Result<Vec<SecretId>>;
     /// Lets the remote side of a relation, or one unit of it, read an own secret, at exit.

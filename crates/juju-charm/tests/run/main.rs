@@ -5,4 +5,5 @@
 mod actions;
 mod hooks;
 mod meshy;
+mod secrets;
 mod work;

@@ -34,6 +34,8 @@ pub(crate) struct Pending {
     pub(crate) ports: Option<BTreeMap<String, BTreeSet<String>>>,
     /// All secrets, once touched.
     pub(crate) secrets: Option<BTreeMap<String, Secret>>,
+    /// Whether one of the application's was written to.
+    pub(crate) app_secrets: bool,
 }
 
 /// What an action has said so far.
@@ -140,6 +142,9 @@ impl HookRun<'_> {
             .any(|(_, owner)| !owner.contains('/'));
         if writes_app && !self.is_leader() {
             return Err("cannot write relation settings: the unit is not the leader".into());
+        }
+        if self.pending.app_secrets && !self.is_leader() {
+            return Err("this unit is not the leader".into());
         }
         if let Some(kept) = &self.pending.charm_state {
             let size: usize = kept.iter().map(|(k, v)| k.len() + v.len()).sum();

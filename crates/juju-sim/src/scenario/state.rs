@@ -13,7 +13,7 @@ use juju_charm::{Metadata, Role};
 use juju_hooks::{
     AppName, Context, Databag, EndpointName, Event, JujuVersion, LogLevel, ModelName, ModelUuid,
     NetworkInfo, Port, RelationEvent, RelationId, RelationKind, ReportedStatus, SecretId,
-    SecretOwner, StorageForm, StorageId, StorageInfo, UnitName,
+    SecretOwner, SecretRotate, StorageForm, StorageId, StorageInfo, UnitName,
 };
 use serde_json::{Map, Value};
 
@@ -157,6 +157,12 @@ pub struct Secret {
     pub tracked: Option<BTreeMap<String, String>>,
     /// This side's label.
     pub label: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// How often a new content is asked for.
+    pub rotate: Option<SecretRotate>,
+    /// When it expires, as given.
+    pub expire: Option<String>,
     /// Latest revision.
     pub revision: u32,
     /// The owner, if it is this application or unit.

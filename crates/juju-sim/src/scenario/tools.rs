@@ -372,6 +372,9 @@ impl HookTools for SimTools<'_> {
         let added = Secret {
             latest: secret.content.expose().clone(),
             label: secret.label.clone(),
+            description: secret.description.clone(),
+            rotate: secret.rotate,
+            expire: secret.expire.clone(),
             revision: 1,
             owner: Some(secret.owner),
             ..Secret::default()
@@ -390,25 +393,30 @@ impl HookTools for SimTools<'_> {
             known.revision += 1;
         }
         known.label = secret.label.clone().or_else(|| known.label.take());
+        let description = secret.description.clone();
+        known.description = description.or_else(|| known.description.take());
+        known.rotate = secret.rotate.or(known.rotate);
+        known.expire = secret.expire.clone().or_else(|| known.expire.take());
         Ok(())
     }
 
-    fn secret_info(&self, secret: &SecretRef) -> Result<SecretInfo> {
+    fn secret_info(&self, secret: &SecretRef) -> Result<(SecretId, SecretInfo)> {
         let mut state = self.call("secret-info-get");
-        let (_, known) = secret_named("secret-info-get", &mut state, secret)?;
+        let (id, known) = secret_named("secret-info-get", &mut state, secret)?;
         self.may_manage("secret-info-get", known)?;
         let owner = match known.owner {
             Some(SecretOwner::Unit) => "unit",
             _ => "application",
         };
-        Ok(SecretInfo {
+        let info = SecretInfo {
             revision: known.revision,
             label: known.label.clone(),
             owner: owner.to_owned(),
-            description: None,
-            rotation: None,
-            expiry: None,
-        })
+            description: known.description.clone(),
+            rotation: known.rotate.map(|rotate| rotate.as_str().to_owned()),
+            expiry: known.expire.clone(),
+        };
+        Ok((id, info))
     }
 
     fn secret_ids(&self) -> Result<Vec<SecretId>> {

@@ -57,6 +57,7 @@ pub(super) fn add(run: &mut HookRun<'_>, call: &Call<'_>) -> Answer {
         consumers: BTreeMap::new(),
     };
     describe(&mut secret, call)?;
+    run.pending.app_secrets |= secret.owner.starts_with("application:");
     let id = run.model.secret_id();
     run.secrets_mut().insert(id.clone(), secret);
     Ok(format!("secret:{id}\n"))
@@ -265,8 +266,8 @@ fn owns(run: &HookRun<'_>, secret: &Secret) -> bool {
         || secret.owner == format!("unit:{}", run.unit)
 }
 
-/// The bare id of a secret this unit may change.
-fn owned(run: &HookRun<'_>, id: &str) -> Result<String, Failure> {
+/// The bare id of a secret that this unit may change, and is about to.
+fn owned(run: &mut HookRun<'_>, id: &str) -> Result<String, Failure> {
     let id = bare(id);
     let Some(secret) = run.secrets().get(&id) else {
         return not_found(&id);
@@ -274,9 +275,11 @@ fn owned(run: &HookRun<'_>, id: &str) -> Result<String, Failure> {
     if !owns(run, secret) {
         return refused("permission denied");
     }
-    if secret.owner.starts_with("application:") && !run.is_leader() {
+    let of_app = secret.owner.starts_with("application:");
+    if of_app && !run.is_leader() {
         return refused("this unit is not the leader");
     }
+    run.pending.app_secrets |= of_app;
     Ok(id)
 }
 

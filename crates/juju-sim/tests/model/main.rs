@@ -21,6 +21,8 @@ mod relations;
 #[cfg(test)]
 mod reports;
 #[cfg(test)]
+mod secrets;
+#[cfg(test)]
 mod told;
 #[cfg(test)]
 mod writes;

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use juju_charm::{
-    ActionCall, ActionOutcome, Charm, EffectError, Effects, LocalData, ModelView, Outcome, Port,
-    Problem, Progress, Protocol, RelationId, Severity,
+    ActionCall, ActionOutcome, Charm, EffectError, Effects, LocalData, ModelView, Outcome,
+    OwnSecret, Port, Problem, Progress, Protocol, RelationId, SecretContent, SecretOwner, Severity,
 };
 
 /// How the fake cluster fails.
@@ -98,6 +98,34 @@ impl Effects for Cluster {
 #[derive(Debug)]
 pub(crate) struct Meshy;
 
+/// Option `text` as `share PASSWORD`, `own PASSWORD`, `keep PASSWORD` or `drop it` tells what becomes of the secret.
+fn secret(view: &ModelView) -> Option<(String, OwnSecret)> {
+    let (word, password) = view.config.str("text")?.split_once(' ')?;
+    let content = match word {
+        "share" | "keep" | "own" | "stray" => {
+            BTreeMap::from([("password".to_owned(), password.to_owned())])
+        }
+        "drop" => BTreeMap::new(),
+        _ => return None,
+    };
+    let shared = view.relations_of("mesh-info").filter(|_| word != "keep");
+    let mut shared: BTreeMap<_, _> = shared.map(|r| (r.id, "credentials".to_owned())).collect();
+    if word == "stray" {
+        shared.insert(RelationId(99), "credentials".to_owned());
+    }
+    let secret = OwnSecret {
+        content: SecretContent::new(content),
+        owner: match word {
+            "own" => SecretOwner::Unit,
+            _ => SecretOwner::Application,
+        },
+        description: Some("of the mesh".to_owned()),
+        rotate: None,
+        shared,
+    };
+    Some(("mesh".to_owned(), secret))
+}
+
 impl Charm for Meshy {
     const METADATA: &'static str = include_str!("charmcraft.yaml");
     type Fx = Cluster;
@@ -176,6 +204,7 @@ impl Charm for Meshy {
                 .databags
                 .insert(RelationId(99), LocalData::default());
         }
+        outcome.secrets.extend(secret(view));
         outcome.workload_version = Some("1.27.3".to_owned());
         outcome.ports = Port::new(8080, Protocol::Tcp)
             .ok()

@@ -1,0 +1,158 @@
+//! Secrets from end to end: a charm on this library owns one, a few lines of shell read it.
+
+use std::fs;
+use std::path::PathBuf;
+
+use juju_sim::{DeployRequest, Fault};
+
+use crate::lab::{Lab, bag};
+
+const READER: &str = "requires: {from: {interface: kept}}\n";
+
+/// Reads what it is told of and notes what it gets.
+const READS: &str = r#"
+case $hook in
+  from-relation-changed)
+    id=$(relation-get --app credentials -r $JUJU_RELATION_ID $JUJU_REMOTE_APP)
+    [ -z "$id" ] || [ -n "$JUJU_REMOTE_UNIT" ] || secret-get --label theirs $id --format=json >> ../seen 2>&1 || true ;;
+  secret-changed) secret-get --label theirs --refresh --format=json >> ../seen 2>&1 || true ;;
+  update-status) secret-get --label theirs --peek --format=json >> ../seen 2>&1 || true ;;
+esac"#;
+
+impl Lab {
+    /// The charm `keeper`, as packed: a program, and its metadata and options beside it.
+    fn keeper(&self) -> PathBuf {
+        let dir = self.root.path().join("keeper");
+        fs::create_dir_all(&dir).unwrap();
+        let whole: serde_json::Value = yaml::parse(include_str!("keeper.yaml")).unwrap();
+        let mut metadata = whole.clone();
+        metadata.as_object_mut().unwrap().remove("config");
+        metadata["summary"] = "s".into();
+        metadata["description"] = "d".into();
+        fs::write(dir.join("metadata.yaml"), metadata.to_string()).unwrap();
+        fs::write(dir.join("config.yaml"), whole["config"].to_string()).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_keeper-charm"), dir.join("dispatch")).unwrap();
+        dir
+    }
+
+    fn kept(&mut self) {
+        let charm = self.keeper();
+        self.model.deploy(&DeployRequest::new(charm)).unwrap();
+        self.deploy("reader", READER, READS);
+        self.model.integrate("keeper", "reader").unwrap();
+        self.model.advance().unwrap();
+    }
+
+    fn set(&mut self, option: &str, value: &str) {
+        let values = [(option.to_owned(), value.into())].into();
+        self.model.set_config("keeper", &values).unwrap();
+        self.model.advance().unwrap();
+    }
+
+    /// The secret tools that `keeper` called in its last hook of that name, without reads.
+    fn writes(&self, hook: &str) -> Vec<String> {
+        let mut records = self.records("keeper/0").into_iter();
+        let last = records.rfind(|record| record.hook == hook).unwrap();
+        let tools = last.calls.into_iter().map(|call| call.tool);
+        let reads = ["secret-get", "secret-info-get"];
+        tools
+            .filter(|tool| tool.starts_with("secret-") && !reads.contains(&tool.as_str()))
+            .collect()
+    }
+}
+
+#[test]
+fn a_secret_that_is_to_exist_is_made_shared_and_followed() {
+    let mut lab = Lab::new();
+    lab.kept();
+    assert_eq!(
+        lab.wrote("reader/0", "../seen"),
+        "{\"password\":\"hunter2\"}\n"
+    );
+    lab.set("password", "correct horse");
+    assert_eq!(lab.writes("config-changed"), ["secret-set"]);
+    assert!(lab.hooks("reader/0").contains(&"secret-changed".to_owned()));
+    assert_eq!(
+        lab.wrote("reader/0", "../seen"),
+        "{\"password\":\"hunter2\"}\n{\"password\":\"correct horse\"}\n"
+    );
+}
+
+#[test]
+fn a_secret_that_is_as_it_is_to_be_is_not_written() {
+    let mut lab = Lab::new();
+    lab.kept();
+    lab.wait(300);
+    assert_eq!(lab.hooks("keeper/0").last().unwrap(), "update-status");
+    let none: [&str; 0] = [];
+    assert_eq!(lab.writes("update-status"), none);
+    let listed = lab.model.secrets();
+    let secret = listed.as_object().unwrap().values().next().unwrap();
+    assert_eq!(
+        (&secret["revision"], &secret["label"]),
+        (&1.into(), &"kept".into())
+    );
+}
+
+#[test]
+fn content_is_in_no_argument_and_no_log() {
+    let mut lab = Lab::new();
+    lab.kept();
+    lab.set("password", "hunter3");
+    let shown = format!(
+        "{:?} {}",
+        lab.records("keeper/0"),
+        lab.model.debug_log().unwrap()
+    );
+    assert!(shown.contains("password#file="), "{shown}");
+    assert!(
+        !shown.contains("hunter2") && !shown.contains("hunter3"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn what_is_no_longer_shared_is_taken_back() {
+    let mut lab = Lab::new();
+    lab.kept();
+    lab.set("sharing", "false");
+    assert_eq!(lab.writes("config-changed"), ["secret-revoke"]);
+    assert_eq!(lab.bag(0, "keeper"), bag(&[]));
+    lab.wait(300);
+    let seen = lab.wrote("reader/0", "../seen");
+    assert_eq!(seen.lines().last(), Some("ERROR permission denied"));
+    lab.set("sharing", "true");
+    assert_eq!(lab.writes("config-changed"), ["secret-grant"]);
+}
+
+#[test]
+fn an_empty_content_removes_the_secret() {
+    let mut lab = Lab::new();
+    lab.kept();
+    lab.set("password", "");
+    assert_eq!(lab.writes("config-changed"), ["secret-remove"]);
+    assert_eq!(lab.model.secrets(), serde_json::json!({}));
+    assert_eq!(lab.bag(0, "keeper"), bag(&[]));
+}
+
+#[test]
+fn leadership_lost_during_a_hook_refuses_its_application_secrets() {
+    let mut lab = Lab::new();
+    let script = "case $hook in start) secret-add token=one ;; \
+                  update-status) secret-get $(secret-ids) --format=json --peek >seen ;; esac";
+    lab.model.inject(Fault::LoseLeadership("start".into()));
+    lab.deploy("meshy", "peers: {mates: {interface: mates}}\n", script);
+    let failed = lab.records("meshy/0").pop().unwrap();
+    assert!(
+        failed.failure.ends_with("this unit is not the leader"),
+        "{failed:?}"
+    );
+    assert_eq!(lab.model.secrets(), serde_json::json!({}));
+    lab.wait(5);
+    assert_eq!(lab.model.secrets().as_object().unwrap().len(), 1);
+    lab.model
+        .inject(Fault::LoseLeadership("update-status".into()));
+    lab.wait(300);
+    let read = lab.records("meshy/0").pop().unwrap();
+    assert!(read.ok, "to read one's own secret is no write: {read:?}");
+}
