@@ -27,7 +27,7 @@ use crate::desired::{Objects, Serve};
 use crate::keys;
 use crate::observe::{self, Live, Query, ServiceInfo, View};
 use crate::pass::{Done, ELSEWHERE, close, pass};
-use crate::tls::{self, KeyRequest};
+use crate::tls::{self, KeyRequest, Pair};
 
 const NETWORKING: &str = "networking.istio.io";
 const SECURITY: &str = "security.istio.io";
@@ -111,7 +111,6 @@ impl Cluster {
                 .iter()
                 .filter_map(observe::service_info)
                 .collect();
-        let request = request(&query, &observed)?;
 
         let mut gateways = found_gateways(&observed);
         let wanted = query
@@ -202,7 +201,7 @@ impl Cluster {
             Some(guard) => guard.to_owned(),
             None => random_guard()?,
         };
-        Ok(View {
+        let mut view = View {
             guard,
             networking: served(NETWORKING, "VirtualService"),
             security: served(SECURITY, "AuthorizationPolicy"),
@@ -215,11 +214,14 @@ impl Cluster {
             terminating,
             evidence,
             services,
-            request,
+            request: None,
+            live_pair: live_pair(&query, &observed),
             other_gateways,
             groups: served_groups(&observed),
             live: ours,
-        })
+        };
+        view.request = request(&query, &observed, &view)?;
+        Ok(view)
     }
 
     /// Mesh configs of the control planes and Services of the gateways.
@@ -583,10 +585,27 @@ fn selector(labels: &BTreeMap<String, String>) -> String {
     pairs.join(",")
 }
 
+/// The pair that the gateway's pods show.
+fn live_pair(query: &Query, observed: &Observed) -> Option<Pair> {
+    let name = query.names.credential();
+    let mut shown = observed
+        .list("", "Secret")
+        .filter(|secret| secret.name() == name && query.inventory.owns(secret));
+    shown.find_map(|secret| tls::read_pair(&secret.typed().ok()?))
+}
+
 /// Key and request for a certificate: the kept ones while they are for the same hosts and what was
 /// issued to them lasts, else a new request with the same key.
-fn request(query: &Query, observed: &Observed) -> Result<Option<KeyRequest>, ClusterError> {
-    if query.tls_hosts.is_empty() {
+fn request(
+    query: &Query,
+    observed: &Observed,
+    view: &View,
+) -> Result<Option<KeyRequest>, ClusterError> {
+    let (Some(model), Some(settings)) = (&query.certificate_for, &query.settings) else {
+        return Ok(None);
+    };
+    let hosts = tls::requested_hosts(model, settings, view);
+    if hosts.is_empty() {
         return Ok(None);
     }
     let name = query.names.request();
@@ -601,8 +620,8 @@ fn request(query: &Query, observed: &Observed) -> Result<Option<KeyRequest>, Clu
         issued.any(|(_, certificate)| tls::is_due(certificate, query.now))
     };
     match kept {
-        Some(kept) if kept.hosts == query.tls_hosts && !is_due(&kept) => Ok(Some(kept)),
-        kept => keys::key_request(&query.tls_hosts, kept.as_ref())
+        Some(kept) if kept.hosts == hosts && !is_due(&kept) => Ok(Some(kept)),
+        kept => keys::key_request(&hosts, kept.as_ref())
             .map(Some)
             .map_err(|reason| ClusterError(Error::Config { reason })),
     }

@@ -119,6 +119,10 @@ pub fn desired(view: &ModelView, validated: &Validated, cluster: &View) -> Optio
     if !view.leader || cluster.is_blind_to(&TELLING) {
         return None;
     }
+    // The certificate that is shown may stand there.
+    if validated.tls.wanted && cluster.is_blind_to(&["secrets"]) {
+        return None;
+    }
     match &validated.target {
         Some(target) => {
             serve(view, validated, target, cluster).map(|serve| Objects::Serve(Box::new(serve)))

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use juju_hooks::Redacted;
-use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PublicKeyData as _};
 
 use crate::tls::KeyRequest;
 
@@ -40,6 +40,13 @@ pub(crate) fn key_request(
         csr: csr.trim().replace("\r\n", "\n"),
         hosts: hosts.clone(),
     })
+}
+
+/// The public key to a private one, as it stands in certificates (DER); none for keys that the library
+/// does not know.
+pub(crate) fn public_key(pem: &str) -> Option<Vec<u8>> {
+    let key = KeyPair::from_pem(pem).ok()?;
+    Some(key.subject_public_key_info())
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use relations::{Certificates, IstioMetadata};
 
 use crate::auth;
 use crate::config::{self, Settings};
-use crate::tls::{self, KeyRequest};
+use crate::tls::{self, KeyRequest, Pair};
 
 /// Name of the charm, and of its inventory's owner.
 pub const CHARM: &str = "istio-integrator";
@@ -49,8 +49,8 @@ pub struct Query {
     pub authorizers: BTreeSet<(String, String)>,
     /// Whether an application offers authorization.
     pub auth_related: bool,
-    /// The hosts that a certificate is to be asked for; empty if none is to be.
-    pub tls_hosts: BTreeSet<String>,
+    /// The model, where a certificate is to be asked for: for whom depends on the cluster, too.
+    pub certificate_for: Option<Box<ModelView>>,
     /// The certificate that was issued to the live request, as PEM.
     pub issued: Vec<(String, String)>,
     /// What our objects are called.
@@ -152,10 +152,10 @@ pub fn query(view: &ModelView) -> Query {
             .filter(|(namespace, _)| namespace != model)
             .filter(is_name)
             .collect(),
-        tls_hosts: settings
+        certificate_for: settings
             .as_ref()
-            .map(|settings| tls::requested_hosts(view, settings))
-            .unwrap_or_default(),
+            .filter(|settings| tls::is_asked_for(view, settings))
+            .map(|_| Box::new(view.clone())),
         issued: answers
             .flat_map(|answers| answers.issued)
             .map(|issued| (issued.csr, issued.certificate))
@@ -246,6 +246,8 @@ pub struct View {
     pub services: BTreeMap<(String, String), ServiceInfo>,
     /// Key and request for a certificate, kept or new; `None` if none is to be asked for.
     pub request: Option<KeyRequest>,
+    /// The certificate that clients are shown now, and its key.
+    pub live_pair: Option<Pair>,
     /// Others' `Gateway`s.
     pub other_gateways: Vec<Gateway>,
     /// API groups that the cluster serves.

@@ -8,18 +8,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 
-use juju_charm::{LocalData, ModelView, Problem};
-use juju_hooks::Redacted;
+use juju_charm::{LocalData, ModelView, Problem, RelationView, Severity};
+use juju_hooks::{Redacted, SecretId};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use relations::{CertificateRequest, CertificateRequests, Certificates, RouteConfig};
+use relations::{CertificateRequest, CertificateRequests, Certificates};
 use serde_json::{Value, json};
 
 use crate::config::Settings;
-use crate::ingress::ENDPOINTS;
+use crate::ingress::ingresses;
+use crate::keys;
+use crate::observe::View;
+use crate::target::target;
 
-/// A certificate with less than this left is asked for anew.
-const RENEW_BEFORE: u64 = 14 * 86_400;
+/// A certificate with fewer seconds than this left is asked for anew.
+const RENEW_BEFORE: i64 = 14 * 86_400;
 
 /// A key and the request to sign it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,135 +55,141 @@ pub struct TlsState {
     pub request: Option<KeyRequest>,
 }
 
-/// The hosts that a certificate is to be asked for; empty if none is to be.
-pub fn requested_hosts(view: &ModelView, settings: &Settings) -> BTreeSet<String> {
-    if settings.tls_secret.is_some() || view.relations_of("certificates").next().is_none() {
-        return BTreeSet::new();
-    }
-    let configs = ENDPOINTS
-        .iter()
-        .flat_map(|(endpoint, _)| view.relations_of(endpoint));
-    let configs = configs.filter_map(|relation| {
-        RouteConfig::decode(&relation.remote_app_data)
-            .ok()
-            .flatten()
-    });
-    let named = configs.flat_map(|config| {
-        let http = config
-            .http_routes
-            .into_iter()
-            .flat_map(|route| route.hostnames);
-        let grpc = config
-            .grpc_routes
-            .into_iter()
-            .flat_map(|route| route.hostnames);
-        http.chain(grpc).collect::<Vec<_>>()
-    });
-    let lower = named.map(|host| host.to_ascii_lowercase());
-    let valid = lower.filter(|host| mesh::routes::is_host(host));
-    settings
-        .external_hostname
-        .iter()
-        .cloned()
-        .chain(valid)
+/// Whether a certificate is to be asked for.
+pub fn is_asked_for(view: &ModelView, settings: &Settings) -> bool {
+    settings.tls_secret.is_none() && view.relations_of("certificates").next().is_some()
+}
+
+/// The hosts that a certificate is to be asked for: those that are served. What is refused must not
+/// cost the others theirs.
+pub fn requested_hosts(view: &ModelView, settings: &Settings, cluster: &View) -> BTreeSet<String> {
+    let target = target(view, cluster, settings.clone(), false).ok();
+    let (routes, _) = ingresses(view, cluster, target.as_ref(), &mut Vec::new());
+    let own = settings.external_hostname.iter().cloned();
+    own.chain(routes.into_iter().flat_map(|route| route.hosts))
         .collect()
 }
 
-/// What is known about TLS, and what is wrong with it.
+/// What is known about TLS, and what is wrong with it. What is shown to clients stays until there is
+/// something better: nothing that others do, or fail to do, turns TLS off.
 pub fn tls(
     view: &ModelView,
     settings: Option<&Settings>,
-    request: Option<&KeyRequest>,
+    cluster: &View,
     problems: &mut Vec<Problem>,
 ) -> TlsState {
-    let app = view.context.app.as_str();
     let Some(settings) = settings else {
         return TlsState::default();
     };
     let mut state = TlsState::default();
-    if let Some(id) = &settings.tls_secret {
-        state.wanted = true;
-        match view.secrets.get(id) {
-            Some(Ok(content)) => {
-                let text = |key: &str| content.expose().get(key).cloned();
-                match (text("tls-crt"), text("tls-key")) {
-                    (Some(certificate), Some(key)) => {
-                        let key = Redacted::new(key);
-                        state.pair = Some(Pair { certificate, key });
-                    }
-                    _ => problems.push(Problem::blocked(
-                        "secret of option tls-secret-id must have keys tls-crt and tls-key",
-                    )),
-                }
-            }
-            _ => problems.push(
-                Problem::blocked("secret of option tls-secret-id cannot be read")
-                    .with_hint(format!("juju grant-secret {id} {app}")),
-            ),
-        }
-        check(&mut state, view.now, problems);
-        return state;
-    }
-    let Some(relation) = view.relations_of("certificates").next() else {
+    let found = if let Some(id) = &settings.tls_secret {
+        granted(view, id)
+    } else if let Some(relation) = view.relations_of("certificates").next() {
+        state.request.clone_from(&cluster.request);
+        issued(view, relation, cluster)
+    } else {
         return state;
     };
     state.wanted = true;
-    if requested_hosts(view, settings).is_empty() {
-        problems.push(
-            Problem::blocked("a certificate needs a host name")
-                .with_hint(format!("juju config {app} external-hostname=…")),
-        );
-        return state;
-    }
-    let Some(request) = request else {
-        return state;
+    let usable = found.and_then(|pair| usable(&pair).map(|()| pair));
+    state.pair = match (usable, &cluster.live_pair) {
+        (Ok(pair), _) => Some(pair),
+        (Err(problem), live) => {
+            let live = live.clone().filter(|live| self::usable(live).is_ok());
+            let also = match (&live, problem.severity) {
+                (Some(_), _) => "; the last one stays",
+                (None, Severity::Waiting) => ": plain HTTP only",
+                (None, _) => "",
+            };
+            let message = format!("{}{also}", problem.message);
+            problems.push(Problem {
+                hint: problem.hint,
+                ..Problem::new(problem.severity, message)
+            });
+            live
+        }
     };
-    state.request = Some(request.clone());
-    match Certificates::decode(&relation.remote_app_data) {
-        Err(problem) => problems.push(Problem::blocked(format!("certificates: {problem}"))),
-        Ok(answers) => match (answers.answer(&request.csr), answers.refusal(&request.csr)) {
-            (Some(issued), _) => {
-                state.pair = Some(Pair {
-                    certificate: issued.bundle(),
-                    key: request.key.clone(),
-                });
-            }
-            (None, Some(refusal)) => problems.push(Problem::blocked(format!(
-                "the certificate is refused: {}",
-                refusal.message
-            ))),
-            (None, None) => problems.push(Problem::waiting(
-                "the certificate is not issued yet: plain HTTP only",
-            )),
-        },
+    let end = state.pair.as_ref();
+    let end = end.and_then(|pair| mesh::upgrade::certificate::end(&pair.certificate));
+    if end.is_some_and(|end| end < seconds(view.now)) {
+        problems.push(Problem::blocked("the certificate has ended"));
     }
-    check(&mut state, view.now, problems);
     state
 }
 
-/// A certificate that browsers and Envoy would refuse is told; one that Envoy would refuse is not
-/// used, since it would take the whole listener down.
-fn check(state: &mut TlsState, now: SystemTime, problems: &mut Vec<Problem>) {
-    let Some(pair) = &state.pair else { return };
-    let key = pair.key.expose();
-    let has_key = key.contains("-----BEGIN") && key.contains("PRIVATE KEY-----");
-    match mesh::upgrade::certificate::end(&pair.certificate) {
-        Some(end) if has_key => {
-            if end < seconds(now) {
-                problems.push(Problem::blocked("the certificate has ended"));
-            }
-        }
-        _ => {
-            problems.push(Problem::blocked("the certificate or its key is no PEM"));
-            state.pair = None;
-        }
+/// The pair of a secret that an administrator granted.
+fn granted(view: &ModelView, id: &SecretId) -> Result<Pair, Problem> {
+    let Some(Ok(content)) = view.secrets.get(id) else {
+        let app = view.context.app.as_str();
+        return Err(
+            Problem::blocked("secret of option tls-secret-id cannot be read")
+                .with_hint(format!("juju grant-secret {id} {app}")),
+        );
+    };
+    let text = |key: &str| content.expose().get(key).cloned();
+    match (text("tls-crt"), text("tls-key")) {
+        (Some(certificate), Some(key)) => Ok(Pair {
+            certificate,
+            key: Redacted::new(key),
+        }),
+        _ => Err(Problem::blocked(
+            "secret of option tls-secret-id must have keys tls-crt and tls-key",
+        )),
     }
 }
 
-/// Whether a certificate ends so soon that another one is to be asked for.
+/// The pair that the related authority made.
+fn issued(view: &ModelView, relation: &RelationView, cluster: &View) -> Result<Pair, Problem> {
+    let app = view.context.app.as_str();
+    let Some(request) = &cluster.request else {
+        return Err(Problem::blocked("a certificate needs a host name")
+            .with_hint(format!("juju config {app} external-hostname=…")));
+    };
+    let answers = Certificates::decode(&relation.remote_app_data)
+        .map_err(|problem| Problem::blocked(format!("certificates: {problem}")))?;
+    match (answers.answer(&request.csr), answers.refusal(&request.csr)) {
+        (Some(issued), _) => Ok(Pair {
+            certificate: issued.bundle(),
+            key: request.key.clone(),
+        }),
+        (None, Some(refusal)) => Err(Problem::blocked(format!(
+            "the certificate is refused: {}",
+            refusal.message
+        ))),
+        (None, None) => Err(Problem::waiting("the certificate is not issued yet")),
+    }
+}
+
+/// One that Envoy would refuse is not used, since it would take the whole listener down.
+fn usable(pair: &Pair) -> Result<(), Problem> {
+    let key = pair.key.expose();
+    let has_key = key.contains("-----BEGIN") && key.contains("PRIVATE KEY-----");
+    let Some(certificate) =
+        mesh::upgrade::certificate::first(&pair.certificate).filter(|_| has_key)
+    else {
+        return Err(Problem::blocked("the certificate or its key is no PEM"));
+    };
+    match keys::public_key(key) {
+        Some(public) if !contains(&certificate.der, &public) => {
+            Err(Problem::blocked("the certificate is not for its key"))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Whether a certificate has a public key in it: the same bytes in the one as in the other (DER).
+fn contains(der: &[u8], public: &[u8]) -> bool {
+    !public.is_empty() && der.windows(public.len()).any(|part| part == public)
+}
+
+/// Whether a certificate ends so soon that another one is to be asked for: less than two weeks are
+/// left, or than a third of a short one's time.
 pub fn is_due(certificate: &str, now: SystemTime) -> bool {
-    let soon = seconds(now).saturating_add(i64::try_from(RENEW_BEFORE).unwrap_or(i64::MAX));
-    mesh::upgrade::certificate::end(certificate).is_some_and(|end| end < soon)
+    let Some(read) = mesh::upgrade::certificate::first(certificate) else {
+        return false;
+    };
+    let third = (read.not_after - read.not_before) / 3;
+    read.not_after - seconds(now) < third.min(RENEW_BEFORE)
 }
 
 fn seconds(time: SystemTime) -> i64 {
@@ -218,14 +227,25 @@ pub fn request_secret(namespace: &str, name: &str, request: &KeyRequest) -> Valu
     )
 }
 
+/// What a Secret of [`credential`] shows.
+pub fn read_pair(secret: &Secret) -> Option<Pair> {
+    Some(Pair {
+        certificate: text(secret, "tls.crt")?,
+        key: Redacted::new(text(secret, "tls.key")?),
+    })
+}
+
+fn text(secret: &Secret, key: &str) -> Option<String> {
+    let data = secret.data.as_ref()?;
+    String::from_utf8(data.get(key)?.0.clone()).ok()
+}
+
 /// What a Secret of [`request_secret`] keeps.
 pub fn read_request(secret: &Secret) -> Option<KeyRequest> {
-    let data = secret.data.as_ref()?;
-    let text = |key: &str| String::from_utf8(data.get(key)?.0.clone()).ok();
     Some(KeyRequest {
-        key: Redacted::new(text("tls.key")?),
-        csr: text("request.pem")?,
-        hosts: text("hosts")?
+        key: Redacted::new(text(secret, "tls.key")?),
+        csr: text(secret, "request.pem")?,
+        hosts: text(secret, "hosts")?
             .split_whitespace()
             .map(str::to_owned)
             .collect(),

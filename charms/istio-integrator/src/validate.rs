@@ -55,12 +55,7 @@ pub fn validate(view: &ModelView, cluster: &View) -> (Validated, Vec<Problem>) {
     // An option that cannot be read does not say that none is wanted.
     let mode = config::auth(&view.config).unwrap_or_default();
     let auth = auth::auth(view, cluster, mode, &mut problems);
-    let mut tls = tls::tls(
-        view,
-        settings.as_ref(),
-        cluster.request.as_ref(),
-        &mut problems,
-    );
+    let mut tls = tls::tls(view, settings.as_ref(), cluster, &mut problems);
     let target = settings.and_then(|settings| {
         target(view, cluster, settings, tls.pair.is_some())
             .map_err(|problem| problems.push(problem))
