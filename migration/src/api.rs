@@ -31,12 +31,6 @@ pub trait Api {
     fn replace(&self, object: &Object) -> impl Future<Output = Result<Object>>;
     /// Merge patch.
     fn merge(&self, id: &ObjectRef, patch: &Value) -> impl Future<Output = Result<Object>>;
-    /// JSON patch.
-    fn json_patch(
-        &self,
-        id: &ObjectRef,
-        operations: &Value,
-    ) -> impl Future<Output = Result<Object>>;
     /// Deletes an object; `false` when it was gone.
     fn delete(&self, id: &ObjectRef, options: &Delete) -> impl Future<Output = Result<bool>>;
     /// Evicts a pod.
@@ -78,10 +72,6 @@ impl Api for Engine {
 
     async fn merge(&self, id: &ObjectRef, patch: &Value) -> Result<Object> {
         self.merge_patch(id, patch, MANAGER).await
-    }
-
-    async fn json_patch(&self, id: &ObjectRef, operations: &Value) -> Result<Object> {
-        Self::json_patch(self, id, operations, MANAGER).await
     }
 
     async fn delete(&self, id: &ObjectRef, options: &Delete) -> Result<bool> {
@@ -157,6 +147,25 @@ impl Api for Engine {
             source: format!("proxy {pod}.{namespace} answered {status}").into(),
         })
     }
+}
+
+/// An object as it is created again, without what the server and controllers have written.
+pub(crate) fn fresh(mut value: Value) -> Value {
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("status");
+        if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+            for owned_by_server in [
+                "uid",
+                "resourceVersion",
+                "generation",
+                "creationTimestamp",
+                "managedFields",
+            ] {
+                metadata.remove(owned_by_server);
+            }
+        }
+    }
+    value
 }
 
 /// A body without the sizes of its chunks; `None` when it does not come in chunks.

@@ -18,7 +18,6 @@ pub mod inventory;
 pub mod plan;
 pub mod report;
 pub mod webhooks;
-mod x509;
 
 pub use api::Api;
 pub use execute::{Executor, Failure, Progress, Stand};

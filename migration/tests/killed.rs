@@ -11,11 +11,13 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::cluster::request;
-use common::{Fault, Line, Noon, attempt, differences, listing, pilot_cluster, planned};
+use common::cluster::{request, split};
+use common::{
+    Fault, Line, Noon, attempt, differences, listing, pilot_cluster, planned, with_people,
+};
 use kube_apply::testing::FakeApi;
 use migration::execute::{Journal, Limits, Silent};
-use migration::plan::Strategy;
+use migration::plan::{GatewayChoice, Strategy};
 use migration::{Executor, Request, Stand};
 use serde_json::Value;
 
@@ -41,7 +43,9 @@ async fn every_call(request: &Request, faults: &[Fault]) -> (usize, usize) {
         };
         let after = here.fork();
         let line = Line::new(&after);
-        attempt(&line, request, &limits).await.expect("undisturbed");
+        with_people(&line, request, &limits)
+            .await
+            .expect("undisturbed");
         let expect = state(&after).await;
         for call in 0..line.calls() {
             calls += 1;
@@ -49,9 +53,9 @@ async fn every_call(request: &Request, faults: &[Fault]) -> (usize, usize) {
                 let fake = here.fork();
                 let cut = Line::with_fault(&fake, call, *fault);
                 let mut wrong = Vec::new();
-                if attempt(&cut, request, &limits).await.is_err() {
+                if with_people(&cut, request, &limits).await.is_err() {
                     let next = Line::new(&fake);
-                    attempt(&next, request, &limits).await.expect("goes on");
+                    with_people(&next, request, &limits).await.expect("goes on");
                     wrong.extend(next.violations());
                 }
                 wrong.extend(cut.violations());
@@ -96,6 +100,13 @@ async fn killed_after_any_call_of_a_window_it_ends_in_the_same_state() {
     };
     let (calls, tried) = every_call(&window, &[Fault::Kill]).await;
     println!("window: killed after each of {calls} calls, {tried} runs resumed to the same end");
+    assert!(tried > 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn killed_after_any_call_of_a_hand_over_it_ends_in_the_same_state() {
+    let (calls, tried) = every_call(&split(GatewayChoice::KeepAddress), &[Fault::Kill]).await;
+    println!("hand-over: killed after each of {calls} calls, {tried} runs resumed to the same end");
     assert!(tried > 100);
 }
 

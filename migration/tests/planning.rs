@@ -11,11 +11,11 @@ mod common;
 
 use std::time::Instant;
 
-use common::cluster::{VERSION, request, root, seed_root, workload};
+use common::cluster::{VERSION, move_and_split, request, root, seed_root, split, workload};
 use common::{Line, OLD, pilot_cluster, planned, play, snapshot};
 use kube_apply::ObjectRef;
 use kube_apply::testing::FakeApi;
-use migration::plan::{Class, GatewayChoice, Split, classify};
+use migration::plan::{Class, GatewayChoice, classify};
 use migration::{Request, plan, report};
 use serde_json::json;
 
@@ -212,27 +212,9 @@ async fn the_steps_come_in_the_order_that_was_proven() {
     );
 }
 
-fn split(gateway: GatewayChoice) -> Request {
-    Request {
-        split: Some(Split {
-            pilot: "istio-pilot".to_owned(),
-            gateway: "istio-ingressgateway".to_owned(),
-            daemon: "istio-k8s".to_owned(),
-            integrator: "istio-integrator".to_owned(),
-            applications: Vec::new(),
-        }),
-        gateway,
-        ..request()
-    }
-}
-
 #[tokio::test]
 async fn a_split_without_a_move_leaves_the_control_plane_where_it_is() {
-    let request = Request {
-        target: None,
-        ..split(GatewayChoice::KeepAddress)
-    };
-    let plan = planned(&pilot_cluster(), &request).await;
+    let plan = planned(&pilot_cluster(), &split(GatewayChoice::KeepAddress)).await;
     let steps: Vec<&str> = plan.steps.iter().map(|step| step.id.as_str()).collect();
     let expect = [
         "guard",
@@ -259,7 +241,7 @@ async fn a_split_without_a_move_leaves_the_control_plane_where_it_is() {
 
 #[tokio::test]
 async fn commands_for_people_come_in_order() {
-    let plan = planned(&pilot_cluster(), &split(GatewayChoice::Stay)).await;
+    let plan = planned(&pilot_cluster(), &move_and_split(GatewayChoice::Stay)).await;
     let commands: Vec<&str> = plan
         .steps
         .iter()
@@ -282,7 +264,7 @@ async fn commands_for_people_come_in_order() {
 
 #[tokio::test]
 async fn policies_name_both_gateways_when_there_are_two() {
-    let plan = planned(&pilot_cluster(), &split(GatewayChoice::NewAddress)).await;
+    let plan = planned(&pilot_cluster(), &move_and_split(GatewayChoice::NewAddress)).await;
     let step = plan.step("principals").expect("the step");
     let text = serde_json::to_string(&step.effect).expect("json");
     assert!(

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kube_apply::{Connect, Engine};
 use mesh::control_plane::Settings;
-use mesh::payload::{ChartName, Payload};
+use mesh::payload::Payload;
 use migration::execute::{Clock as _, Limits, SystemClock};
-use migration::inventory::{Source, control_planes};
+use migration::inventory::control_planes;
 use migration::plan::{GatewayChoice, Split, Strategy, Target, classify};
 use migration::{Executor, Plan, Progress, Request, Snapshot, Stand, plan, report};
 use serde_json::Value;
@@ -24,9 +24,9 @@ struct Cli {
     /// Kubeconfig of an administrator.
     #[arg(long)]
     kubeconfig: PathBuf,
-    /// Who works, for others who would work on the same migration.
-    #[arg(long, default_value = "istio-migrate")]
-    identity: String,
+    /// Who works, for others who would work on the same migration; this process, if left out.
+    #[arg(long)]
+    identity: Option<String>,
     #[command(subcommand)]
     command: Command,
 }
@@ -88,6 +88,7 @@ impl Until {
         Limits {
             budget: Duration::from_secs(self.budget * 60),
             until: self.until.clone(),
+            auto: None,
         }
     }
 }
@@ -134,6 +135,25 @@ struct Wanted {
     /// Hand routes and authorization of istio-pilot over to istio-integrator.
     #[arg(long)]
     split: bool,
+    /// The old charm's application, whose routes and authorization are handed over.
+    #[arg(long, default_value = "istio-pilot")]
+    pilot: String,
+    /// The old gateway charm's application.
+    #[arg(long, default_value = "istio-ingressgateway")]
+    gateway_application: String,
+    /// The application of istio-k8s.
+    #[arg(long, default_value = "istio-k8s")]
+    daemon: String,
+    /// The application of istio-integrator.
+    #[arg(long, default_value = "istio-integrator")]
+    integrator: String,
+    /// The authorization application, for the commands that name it.
+    #[arg(long, default_value = "AUTH")]
+    authorizer: String,
+    /// Applications related to the old charm for ingress, where a route's name begins with another
+    /// word than its application's.
+    #[arg(long, value_delimiter = ',')]
+    applications: Vec<String>,
     /// What becomes of the gateway.
     #[arg(long, value_enum, default_value_t = Edge::Stay)]
     gateway: Edge,
@@ -165,11 +185,12 @@ impl Wanted {
             target,
             strategy,
             split: self.split.then(|| Split {
-                pilot: "istio-pilot".to_owned(),
-                gateway: "istio-ingressgateway".to_owned(),
-                daemon: "istio-k8s".to_owned(),
-                integrator: "istio-integrator".to_owned(),
-                applications: Vec::new(),
+                pilot: self.pilot.clone(),
+                gateway: self.gateway_application.clone(),
+                daemon: self.daemon.clone(),
+                integrator: self.integrator.clone(),
+                authorizer: self.authorizer.clone(),
+                applications: self.applications.clone(),
             }),
             gateway: match self.gateway {
                 Edge::Stay => GatewayChoice::Stay,
@@ -193,19 +214,10 @@ impl Wanted {
     ) -> Result<Target> {
         let bytes = fs::read(release).with_context(|| format!("read {}", release.display()))?;
         let payload = Payload::from_tar_gz(&bytes)?;
-        let version = payload.chart(ChartName::Istiod).app_version.clone();
         let values = match &self.values {
             Some(file) => yaml::parse(&fs::read_to_string(file)?)?,
             None => Value::Null,
         };
-        let planes = control_planes(snapshot);
-        let Some(plane) = planes
-            .into_iter()
-            .find(|plane| plane.namespace == self.from)
-        else {
-            bail!("no istiod in namespace {}", self.from);
-        };
-        let source = Source::new(snapshot, plane);
         let settings = Settings {
             hub: self.hub.clone(),
             tag: self.tag.clone(),
@@ -218,14 +230,8 @@ impl Wanted {
             profile: "minimal".to_owned(),
             ..Settings::new(to.parse()?, self.revision.parse()?)
         };
-        let mesh = source.mesh();
-        Ok(Target::render(
-            &payload,
-            &version,
-            &settings,
-            &source.plane,
-            &mesh,
-            strategy,
+        Ok(Target::of(
+            &payload, snapshot, &self.from, &settings, strategy,
         )?)
     }
 }
@@ -260,9 +266,16 @@ fn main() -> ExitCode {
     }
 }
 
+/// A name that no other process has at the same time, here or elsewhere.
+fn this_process() -> String {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("istio-migrate {} {}", host.trim(), std::process::id())
+}
+
 async fn run(cli: &Cli) -> Result<ExitCode> {
     let engine = Engine::connect(&Connect::Kubeconfig(cli.kubeconfig.clone()))?;
-    let executor = Executor::new(&engine, &SystemClock, &cli.identity);
+    let identity = cli.identity.clone().unwrap_or_else(this_process);
+    let executor = Executor::new(&engine, &SystemClock, &identity);
     match &cli.command {
         Command::Inventory(wanted) => print(&inventory(&read(&engine, wanted).await?))?,
         Command::Plan { wanted, format } => {
@@ -286,8 +299,10 @@ async fn run(cli: &Cli) -> Result<ExitCode> {
                     return Ok(ExitCode::from(2));
                 }
             };
-            executor.begin(&plan).await?;
-            return stand(&executor.run(&limits.limits(), &Told).await?);
+            let limits = limits.limits();
+            limits.fit(&plan)?;
+            executor.begin(&plan, &snapshot).await?;
+            return stand(&executor.run(&limits, &Told).await?);
         }
         Command::Resume(limits) => return stand(&executor.run(&limits.limits(), &Told).await?),
         Command::Rollback(limits) => {

@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 
 use kube_apply::{Delete, Error, Object, ObjectRef, Query, Result};
+use mesh::restart::is_rolled_out;
 use serde_json::{Value, json};
 
 use super::perform;
 use crate::api::Api;
 use crate::inventory::{self, CA_SECRETS, PURGED, ROOT_CONFIG_MAP};
-use crate::plan::{Check, NOT_AN_ADDRESS, Plan, serves};
+use crate::plan::{
+    COPY_OF, Check, Class, KINDS, Meaning, NOT_AN_ADDRESS, Plan, asks, class_of_pods, meaning,
+    serves,
+};
 use crate::webhooks;
 
 const ADMISSION: &str = "admissionregistration.k8s.io";
@@ -33,7 +37,9 @@ pub(super) fn name(check: &Check) -> String {
         Check::Refreshed { workload, .. } => format!("{workload} is on its new control plane"),
         Check::Drained { namespace, .. } => format!("istiod in {namespace} serves nobody"),
         Check::Unreferenced { host } => format!("no pod names {host}"),
-        Check::Copies { .. } => "policies and their copies say the same".to_owned(),
+        Check::Mirrored { from, to, .. } => {
+            format!("what holds for the mesh from {from} holds from {to}")
+        }
         Check::Undeletable { object } => format!("{object} cannot be deleted"),
         Check::NotPurged { .. } => "a purge would find nothing".to_owned(),
         Check::MeshRoot { root, .. } => format!("the mesh works with root namespace {root}"),
@@ -85,7 +91,7 @@ pub(super) async fn unmet(api: &impl Api, plan: &Plan, check: &Check) -> Result<
         }
         Check::RolledOut { object } => {
             let live = api.get(object).await?;
-            not(live.is_some_and(|live| is_rolled_out(&live)))
+            not(live.is_some_and(|live| is_rolled_out(live.value())))
         }
         Check::Root {
             namespace,
@@ -112,13 +118,20 @@ pub(super) async fn unmet(api: &impl Api, plan: &Plan, check: &Check) -> Result<
             workload,
             revision,
             istiod,
-        } => refreshed(api, workload, revision.as_deref(), istiod).await?,
+            by,
+        } => refreshed(api, workload, revision.as_deref(), (istiod, by)).await?,
         Check::Drained {
             namespace,
             revision,
         } => drained(api, namespace, revision).await?,
         Check::Unreferenced { host } => unreferenced(api, host).await?,
-        Check::Copies { pairs } => copies(api, pairs).await?,
+        Check::Mirrored {
+            pairs,
+            stay,
+            same,
+            from,
+            to,
+        } => mirrored(api, pairs, stay, *same, (from, to)).await?,
         Check::Undeletable { object } => undeletable(api, object).await?,
         Check::NotPurged { objects } => {
             for object in objects {
@@ -127,7 +140,9 @@ pub(super) async fn unmet(api: &impl Api, plan: &Plan, check: &Check) -> Result<
                     .await?
                     .is_some_and(|live| live.label(PURGED).is_some())
                 {
-                    return Ok(Some(format!("{object} carries {PURGED} again")));
+                    return Ok(Some(format!(
+                        "{object} carries {PURGED} again, by which a purge finds it: take the label off"
+                    )));
                 }
             }
             None
@@ -150,32 +165,16 @@ pub(super) async fn unmet(api: &impl Api, plan: &Plan, check: &Check) -> Result<
             not,
             gateway,
             namespace,
-        } => guarded(api, not, gateway, namespace).await?,
+        } => {
+            let root = plan.to.as_ref().unwrap_or(&plan.from).namespace.as_str();
+            guarded(api, not, gateway, namespace, root).await?
+        }
         Check::Programmed {
             object,
             gateway,
             namespace,
         } => programmed(api, object, gateway, namespace).await?,
     })
-}
-
-fn is_rolled_out(live: &Object) -> bool {
-    let number = |pointer: &str| live.pointer(pointer).and_then(Value::as_u64);
-    let seen = number("/status/observedGeneration") >= number("/metadata/generation");
-    let status = |key: &str| number(&format!("/status/{key}")).unwrap_or(0);
-    let wanted = number("/spec/replicas").unwrap_or(1);
-    seen && match live.kind() {
-        "Deployment" => {
-            status("updatedReplicas") == wanted
-                && status("replicas") == wanted
-                && status("availableReplicas") == wanted
-        }
-        "DaemonSet" => {
-            let wanted = status("desiredNumberScheduled");
-            status("updatedNumberScheduled") == wanted && status("numberReady") == wanted
-        }
-        _ => status("updatedReplicas") == wanted && status("readyReplicas") == wanted,
-    }
 }
 
 fn is_armed(live: &Object) -> bool {
@@ -244,12 +243,12 @@ async fn refreshed(
     api: &impl Api,
     workload: &ObjectRef,
     revision: Option<&str>,
-    istiod: &str,
+    (istiod, by): (&str, &str),
 ) -> Result<Option<String>> {
     let Some(live) = api.get(workload).await? else {
         return Ok(None);
     };
-    if !is_rolled_out(&live) {
+    if !is_rolled_out(live.value()) {
         return Ok(Some(format!("{workload} is not rolled out")));
     }
     let pods = perform::pods(api, workload).await?;
@@ -268,12 +267,11 @@ async fn refreshed(
     for pod in &pods {
         let proxy = format!("{}.{}", pod.name, pod.namespace);
         let on = served.iter().any(|status| {
-            let right = revision.is_none_or(|revision| status.revision == revision);
-            status.proxy == proxy && status.istiod.ends_with(&home) && right
+            status.proxy == proxy && status.istiod.ends_with(&home) && status.revision == by
         });
         if !on {
             return Ok(Some(format!(
-                "proxy {proxy} is not connected to an istiod in {istiod}"
+                "proxy {proxy} is not connected to istiod {by} in {istiod}"
             )));
         }
     }
@@ -327,22 +325,68 @@ fn names_istiod(pod: &Object, host: &str) -> bool {
         })
 }
 
-async fn copies(api: &impl Api, pairs: &[(ObjectRef, ObjectRef)]) -> Result<Option<String>> {
-    for (original, copy) in pairs {
-        let Some(there) = api.get(copy).await? else {
-            return Ok(Some(format!("{copy} is missing")));
-        };
-        let Some(original) = api.get(original).await? else {
+async fn mirrored(
+    api: &impl Api,
+    pairs: &[(ObjectRef, ObjectRef)],
+    stay: &[ObjectRef],
+    same: bool,
+    (from, to): (&str, &str),
+) -> Result<Option<String>> {
+    let list =
+        |(group, kind): &(&str, &str), namespace| Query::list(group, kind).in_namespace(namespace);
+    let queries = KINDS.iter().map(|kind| list(kind, from));
+    let queries: Vec<Query> = queries
+        .chain(KINDS.iter().map(|kind| list(kind, to)))
+        .collect();
+    let read = api.read(&queries).await?;
+    let originals = read.objects().filter(|object| {
+        object.namespace() == Some(from)
+            && object.label(COPY_OF).is_none()
+            && !stay.iter().any(|id| id.same_object(&object.id()))
+    });
+    for original in originals {
+        let id = original.id();
+        let known = pairs.iter().find(|(one, _)| one.same_object(&id));
+        if let Some((_, copy)) = known {
+            let Some(there) = read.find(copy) else {
+                return Ok(Some(format!("{copy} is missing")));
+            };
+            if same && original.pointer("/spec") != there.pointer("/spec") {
+                return Ok(Some(format!("{copy} says something else than {id}")));
+            }
             continue;
-        };
-        if original.pointer("/spec") != there.pointer("/spec") {
-            return Ok(Some(format!(
-                "{copy} says something else than {}",
-                original.id()
-            )));
         }
+        let mut others = read
+            .list(&id.group, &id.kind)
+            .filter(|other| other.namespace() == Some(to));
+        if others.any(|other| other.pointer("/spec") == original.pointer("/spec"))
+            || holds_at_home(api, original, from).await?
+        {
+            continue;
+        }
+        return Ok(Some(format!(
+            "{id} was made since the plan was and holds for the mesh: make the same one in {to}"
+        )));
     }
     Ok(None)
+}
+
+/// Whether an object of the root namespace means pods of that namespace alone.
+async fn holds_at_home(api: &impl Api, object: &Object, root: &str) -> Result<bool> {
+    let class = match meaning(object, root) {
+        Meaning::Of(class) => class,
+        Meaning::OfPods(selector) => {
+            let labels = selector
+                .iter()
+                .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()));
+            let labels: Vec<String> = labels.collect();
+            let list = Query::list("", "Pod").with_labels(&labels.join(","));
+            let read = api.read(&[list.metadata_only()]).await?;
+            let pods = read.list("", "Pod").filter_map(Object::namespace);
+            class_of_pods(pods, root)
+        }
+    };
+    Ok(class == Class::P2)
 }
 
 async fn undeletable(api: &impl Api, object: &ObjectRef) -> Result<Option<String>> {
@@ -398,11 +442,13 @@ async fn mesh_root(
 }
 
 /// What the gateways' proxies run with.
+///
+/// `None` where none runs: nobody can tell then.
 async fn gateway_configs(
     api: &impl Api,
     gateway: &BTreeMap<String, String>,
     namespace: &str,
-) -> Result<Vec<String>> {
+) -> Result<Option<Vec<String>>> {
     let selector: Vec<String> = gateway.iter().map(|(k, v)| format!("{k}={v}")).collect();
     let list = Query::list("", "Pod")
         .in_namespace(namespace)
@@ -412,7 +458,11 @@ async fn gateway_configs(
     for pod in read.list("", "Pod").filter(|pod| !pod.is_terminating()) {
         found.push(api.proxy_config(namespace, pod.name()).await?);
     }
-    Ok(found)
+    Ok((!found.is_empty() && !gateway.is_empty()).then_some(found))
+}
+
+fn no_gateway(namespace: &str) -> String {
+    format!("no gateway runs in {namespace}")
 }
 
 /// How Envoy's configuration names the origin of a route or a rule.
@@ -435,7 +485,9 @@ async fn programmed(
         return Ok(Some(format!("{object} is not there")));
     }
     let mark = mark(object);
-    let configs = gateway_configs(api, gateway, namespace).await?;
+    let Some(configs) = gateway_configs(api, gateway, namespace).await? else {
+        return Ok(Some(no_gateway(namespace)));
+    };
     let lacking = configs.iter().any(|config| !config.contains(&mark));
     Ok(lacking.then(|| format!("a gateway does not run with {object} yet")))
 }
@@ -451,6 +503,9 @@ async fn replaced(
     let read = api
         .read(&[Query::list(NETWORKING, "VirtualService")])
         .await?;
+    if wanted.is_empty() {
+        return Ok(Some(format!("what {route} serves cannot be told")));
+    }
     let short = |host: &str| host.trim_end_matches(".svc.cluster.local").to_owned();
     let others = read
         .list(NETWORKING, "VirtualService")
@@ -478,6 +533,7 @@ async fn guarded(
     not: &[ObjectRef],
     gateway: &BTreeMap<String, String>,
     namespace: &str,
+    root: &str,
 ) -> Result<Option<String>> {
     let read = api
         .read(&[
@@ -486,35 +542,121 @@ async fn guarded(
         ])
         .await?;
     let guard = read.objects().find(|object| {
+        let home = object.namespace().unwrap_or_default();
         let spec = &object.value()["spec"];
-        let labels = match object.kind() {
-            "EnvoyFilter" => &spec["workloadSelector"]["labels"],
-            _ => &spec["selector"]["matchLabels"],
+        let (labels, asking) = match object.kind() {
+            "EnvoyFilter" => (&spec["workloadSelector"]["labels"], asks(object)),
+            _ => (&spec["selector"]["matchLabels"], spec["action"] == "CUSTOM"),
         };
-        let asks = match object.kind() {
-            "EnvoyFilter" => spec.to_string().contains("envoy.filters.http.ext_authz"),
-            _ => spec["action"] == "CUSTOM",
-        };
-        let selects = labels.as_object().is_some_and(|labels| {
-            labels
-                .iter()
-                .all(|(key, value)| gateway.get(key).map(String::as_str) == value.as_str())
-        });
-        asks && selects && !not.iter().any(|id| id.same_object(&object.id()))
+        let mut labels = labels.as_object().into_iter().flatten();
+        (home == namespace || home == root)
+            && asking
+            && labels.all(|(key, value)| gateway.get(key).map(String::as_str) == value.as_str())
+            && !not.iter().any(|id| id.same_object(&object.id()))
     });
     let Some(guard) = guard else {
         return Ok(Some("nobody else guards the gateway yet".to_owned()));
     };
-    // A filter's name is not in Envoy's configuration; how often it asks is.
-    let configs = gateway_configs(api, gateway, namespace).await?;
-    let lacking = configs.iter().any(|config| {
-        if guard.kind() == "AuthorizationPolicy" {
-            return !config.contains(&mark(&guard.id()));
-        }
-        config
-            .matches("extensions.filters.http.ext_authz.v3.ExtAuthz")
-            .count()
-            < 2
-    });
+    let Some(configs) = gateway_configs(api, gateway, namespace).await? else {
+        return Ok(Some(no_gateway(namespace)));
+    };
+    let old: Vec<&Object> = not.iter().filter_map(|id| read.find(id)).collect();
+    let lacking = configs
+        .iter()
+        .any(|config| !runs_with_guard(config, guard, &old));
     Ok(lacking.then(|| format!("a gateway does not run with {} yet", guard.id())))
+}
+
+/// Whether a proxy asks as `guard` says. A filter's object is not named in Envoy's configuration: the
+/// filter itself is, or, where the old ones call theirs the same, how many there are.
+fn runs_with_guard(config: &str, guard: &Object, old: &[&Object]) -> bool {
+    if guard.kind() == "AuthorizationPolicy" {
+        return config.contains(&mark(&guard.id()));
+    }
+    let names = asking_filters(guard);
+    let others: Vec<String> = old
+        .iter()
+        .flat_map(|filter| asking_filters(filter))
+        .collect();
+    if let Some(own) = names.iter().find(|name| !others.contains(name)) {
+        return named(config, own) > 0;
+    }
+    let Some(name) = names.first() else {
+        return false;
+    };
+    // Each of them is in every listener that it is for: the one in most of them counts.
+    named(config, name) > others.iter().filter(|other| *other == name).count()
+}
+
+/// How often a configuration calls something by a name.
+fn named(config: &str, name: &str) -> usize {
+    let quoted = format!("\"{name}\"");
+    let found = config.match_indices(&quoted);
+    let is_name = |(at, _): &(usize, &str)| {
+        let before = config[..*at].trim_end().strip_suffix(':');
+        before.is_some_and(|before| before.trim_end().ends_with("\"name\""))
+    };
+    found.filter(is_name).count()
+}
+
+/// Names of the filters by which an `EnvoyFilter` has requests asked about, a patch each.
+fn asking_filters(filter: &Object) -> Vec<String> {
+    let patches = filter.pointer("/spec/configPatches");
+    let patches = patches.and_then(Value::as_array).into_iter().flatten();
+    let values = patches.map(|patch| &patch["patch"]["value"]);
+    let asking = values.filter(|value| {
+        let kind = value["typed_config"]["@type"].as_str().unwrap_or_default();
+        kind.ends_with("ext_authz.v3.ExtAuthz") || value["name"] == "envoy.filters.http.ext_authz"
+    });
+    asking
+        .filter_map(|value| value["name"].as_str().map(str::to_owned))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(name: &str, ports: &[u16]) -> Object {
+        let patches = ports.iter().map(|port| {
+            json!({"match": {"listener": {"portNumber": port}}, "patch": {"value": {"name": name}}})
+        });
+        let patches: Vec<Value> = patches.collect();
+        Object::new(json!({
+            "apiVersion": "networking.istio.io/v1alpha3", "kind": "EnvoyFilter",
+            "metadata": {"name": "some", "namespace": "istio-lab"},
+            "spec": {"configPatches": patches},
+        }))
+        .expect("an object")
+    }
+
+    #[test]
+    fn a_filter_of_another_name_is_in_force_when_a_proxy_has_that_name() {
+        let old = filter("envoy.filters.http.ext_authz", &[8080, 8443]);
+        let mut new = filter("ours.ext_authz", &[8080]).into_value();
+        new["spec"]["configPatches"][0]["patch"]["value"]["typed_config"]["@type"] =
+            "type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthz".into();
+        let new = Object::new(new).expect("an object");
+        let check = |config: &str, expect: bool| {
+            assert_eq!(runs_with_guard(config, &new, &[&old]), expect, "{config}");
+        };
+        check(r#"{"name": "ours.ext_authz"}"#, true);
+        check(r#"{"name":"ours.ext_authz"}"#, true);
+        check(
+            r#"{"typed_per_filter_config": {"ours.ext_authz": {}}}"#,
+            false,
+        );
+        check(r#"[{"name": "envoy.filters.http.ext_authz"}]"#, false);
+    }
+
+    #[test]
+    fn a_filter_of_the_same_name_is_in_force_when_a_proxy_has_more_of_them() {
+        let name = "envoy.filters.http.ext_authz";
+        let (old, new) = (filter(name, &[8080, 8443]), filter(name, &[8080]));
+        let times = |count: usize| format!(r#"{{"name": "{name}"}}"#).repeat(count);
+        assert!(!runs_with_guard(&times(2), &new, &[&old]));
+        assert!(runs_with_guard(&times(3), &new, &[&old]));
+        assert!(runs_with_guard(&times(1), &new, &[]));
+        assert!(!runs_with_guard("", &new, &[]));
+    }
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::store;
 use super::{Clock, Executor, Failure, Stand};
 use crate::api::Api;
+use crate::inventory::Snapshot;
 use crate::plan::Plan;
 
 /// Namespace of everything that is recorded. It stays, with the backup in it.
@@ -56,9 +57,23 @@ impl Journal {
         self.steps.get(step).copied().unwrap_or_default()
     }
 
+    /// Whether there is a record that nobody can read: a migration of which nothing else is known.
+    pub fn is_unreadable(&self) -> bool {
+        self.plan.is_empty()
+    }
+
     /// Whether nothing is left to do, in the direction that it went last.
     pub fn has_ended(&self) -> bool {
         self.ended
+    }
+
+    /// How it has ended, if it has.
+    pub(super) fn end(&self) -> Option<Stand> {
+        self.ended.then_some(if self.back {
+            Stand::RolledBack
+        } else {
+            Stand::Done
+        })
     }
 
     pub(super) fn set(&mut self, step: &str, state: State) {
@@ -96,14 +111,16 @@ pub(super) async fn read(api: &impl Api) -> Result<Option<(Journal, Object)>, Fa
         return Ok(None);
     };
     let text = live.pointer("/data/journal.json").and_then(Value::as_str);
-    let journal = text.and_then(|text| serde_json::from_str(text).ok());
+    let journal = text.and_then(|text| serde_json::from_str::<Journal>(text).ok());
+    let journal = journal.filter(|journal| !journal.is_unreadable());
     let journal = journal.ok_or_else(|| Failure::Record {
         what: JOURNAL.to_owned(),
     })?;
     Ok(Some((journal, live)))
 }
 
-/// Where a migration stands; none when there was never one, or its record cannot be read.
+/// Where a migration stands; none when there was never one. One whose record cannot be read is under
+/// way as far as anybody knows.
 ///
 /// # Errors
 /// Those of the API server.
@@ -111,14 +128,16 @@ pub async fn read_journal(api: &impl Api) -> Result<Option<Journal>, Error> {
     match read(api).await {
         Ok(found) => Ok(found.map(|(journal, _)| journal)),
         Err(Failure::Cluster { source, .. }) => Err(source),
-        Err(_) => Ok(None),
+        Err(_) => Ok(Some(Journal::default())),
     }
 }
 
 /// Writes `journal` into its object.
 fn written(live: &Value, journal: &Journal) -> Result<Object, Failure> {
     let mut value = live.clone();
-    let text = serde_json::to_string_pretty(journal).unwrap_or_default();
+    let text = serde_json::to_string_pretty(journal).map_err(|_| Failure::Record {
+        what: JOURNAL.to_owned(),
+    })?;
     value["data"] = json!({"journal.json": text});
     Ok(Object::new(value)?)
 }
@@ -129,8 +148,8 @@ fn timestamp(time: Timestamp) -> String {
 
 impl<A: Api, C: Clock> Executor<'_, A, C> {
     /// Stores plan, backup and, last, an empty journal: before that, nothing has begun.
-    pub(super) async fn store(&self, plan: &Plan) -> Result<(), Failure> {
-        store::write(self.api, plan).await?;
+    pub(super) async fn store(&self, plan: &Plan, snapshot: &Snapshot) -> Result<(), Failure> {
+        store::write(self.api, plan, snapshot).await?;
         let journal = Journal {
             plan: plan.id.clone(),
             ..Journal::default()
@@ -147,46 +166,39 @@ impl<A: Api, C: Clock> Executor<'_, A, C> {
         Ok(())
     }
 
-    /// Says whether a charm's hooks go on with it by themselves.
-    ///
-    /// # Errors
-    /// [`Failure::Nothing`] without a migration.
-    pub async fn set_auto(&self, auto: bool) -> Result<(), Failure> {
-        let Some((mut journal, live)) = read(self.api).await? else {
-            return Err(Failure::Nothing);
-        };
-        if journal.auto != auto {
-            journal.auto = auto;
-            self.api.replace(&written(live.value(), &journal)?).await?;
-        }
-        Ok(())
-    }
-
     /// Takes the Lease and reads plan and journal.
     pub(super) async fn open(&self) -> Result<(Plan, Place), Failure> {
         let Some((journal, live)) = read(self.api).await? else {
             return Err(Failure::Nothing);
         };
-        let plan = store::plan(self.api).await?;
+        let plan = store::plan(self.api, &journal.plan).await?;
         if plan.id != journal.plan {
-            let what = format!("plan of {}", journal.plan);
-            return Err(Failure::Record { what });
+            return Err(store::unreadable("plan", &journal.plan));
         }
         let now = self.clock.now();
         let lease = self.take(now).await?;
-        // Read again: whoever had the Lease before may have gone on.
-        let (journal, live) = read(self.api).await?.unwrap_or((journal, live));
-        let place = Place {
+        let mut place = Place {
             journal,
             live,
             lease: Some(lease),
             renewed: now,
             backup: None,
         };
-        Ok((plan, place))
+        // Read again: whoever had the Lease before may have gone on.
+        match read(self.api).await {
+            Ok(Some((journal, live))) if journal.plan == plan.id => {
+                (place.journal, place.live) = (journal, live);
+                Ok((plan, place))
+            }
+            other => {
+                self.release(&mut place).await;
+                other?;
+                Err(store::unreadable("plan", &plan.id))
+            }
+        }
     }
 
-    async fn take(&self, now: Timestamp) -> Result<Object, Failure> {
+    pub(super) async fn take(&self, now: Timestamp) -> Result<Object, Failure> {
         let spec = json!({
             "holderIdentity": self.identity, "leaseDurationSeconds": LEASE_SECONDS,
             "acquireTime": timestamp(now), "renewTime": timestamp(now),
@@ -224,10 +236,19 @@ impl<A: Api, C: Clock> Executor<'_, A, C> {
         if now.duration_since(place.renewed) < RENEW {
             return Ok(());
         }
-        if let Some(lease) = place.lease.take() {
-            let mut value = lease.into_value();
+        if let Some(lease) = &place.lease {
+            let mut value = lease.value().clone();
             value["spec"]["renewTime"] = timestamp(now).into();
-            place.lease = Some(self.api.replace(&Object::new(value)?).await?);
+            match self.api.replace(&Object::new(value)?).await {
+                Ok(lease) => place.lease = Some(lease),
+                Err(error) => {
+                    // Whoever has taken it is not to lose it by our giving it back.
+                    if matches!(error, Error::Raced { .. } | Error::NotFound { .. }) {
+                        place.lease = None;
+                    }
+                    return Err(error.into());
+                }
+            }
             place.renewed = now;
         }
         Ok(())
@@ -243,21 +264,20 @@ impl<A: Api, C: Clock> Executor<'_, A, C> {
     /// Gives the Lease back, so that the next one need not wait for its end.
     pub(super) async fn release(&self, place: &mut Place) {
         if let Some(lease) = place.lease.take() {
-            let mut value = lease.into_value();
-            value["spec"]["holderIdentity"] = "".into();
-            // A Lease that could not be given back ends by itself.
-            let given: Result<Object, Error> = match Object::new(value) {
-                Ok(lease) => self.api.replace(&lease).await,
-                Err(error) => Err(error),
-            };
-            if let Err(error) = given {
-                tracing::debug!(%error, "the lease ends by itself");
-            }
+            self.give_back(lease).await;
         }
     }
 
-    pub(super) async fn close(&self, mut place: Place, stand: Stand) -> Result<Stand, Failure> {
-        self.release(&mut place).await;
-        Ok(stand)
+    pub(super) async fn give_back(&self, lease: Object) {
+        let mut value = lease.into_value();
+        value["spec"]["holderIdentity"] = "".into();
+        // A Lease that could not be given back ends by itself.
+        let given: Result<Object, Error> = match Object::new(value) {
+            Ok(lease) => self.api.replace(&lease).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = given {
+            tracing::debug!(%error, "the lease ends by itself");
+        }
     }
 }

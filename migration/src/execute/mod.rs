@@ -13,12 +13,15 @@ mod store;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kube_apply::Object;
+use serde_json::Value;
 use tokio::time::Instant;
 
 pub use journal::{Journal, NAMESPACE, State, read_journal};
 
 use crate::api::Api;
-use crate::plan::{Plan, Step};
+use crate::inventory::Snapshot;
+use crate::plan::{Action, Plan, Step};
 
 /// How often a step is tried when the API server is away or something raced.
 const ATTEMPTS: u32 = 3;
@@ -63,6 +66,21 @@ pub struct Limits {
     pub budget: Duration,
     /// The last step to take.
     pub until: Option<String>,
+    /// Whether a charm's hooks go on by themselves from now on; none to leave that as it is.
+    pub auto: Option<bool>,
+}
+
+impl Limits {
+    /// Whether the plan has the steps that are named.
+    ///
+    /// # Errors
+    /// [`Failure::NoStep`] when it has not.
+    pub fn fit(&self, plan: &Plan) -> Result<(), Failure> {
+        match &self.until {
+            Some(step) if plan.step(step).is_none() => Err(Failure::NoStep { step: step.clone() }),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Default for Limits {
@@ -70,6 +88,7 @@ impl Default for Limits {
         Self {
             budget: Duration::from_mins(8),
             until: None,
+            auto: None,
         }
     }
 }
@@ -148,7 +167,7 @@ pub enum Failure {
         step: String,
     },
     /// What is stored of the migration cannot be read.
-    #[error("the migration's record {what} cannot be read")]
+    #[error("ConfigMap {NAMESPACE}/{what} of the migration cannot be read")]
     Record {
         /// Which.
         what: String,
@@ -198,11 +217,20 @@ impl<'a, A: Api, C: Clock> Executor<'a, A, C> {
         }
     }
 
-    /// Stores a plan and the backup that it asks for. Changes nothing else.
+    /// Stores a plan and the backup that it asks for, as the snapshot that it was made from has it.
+    /// Changes nothing else.
     ///
     /// # Errors
     /// [`Failure::Begun`] when a migration has begun that has not ended.
-    pub async fn begin(&self, plan: &Plan) -> Result<(), Failure> {
+    pub async fn begin(&self, plan: &Plan, snapshot: &Snapshot) -> Result<(), Failure> {
+        store::namespace(self.api).await?;
+        let lease = self.take(self.clock.now()).await?;
+        let begun = self.begin_alone(plan, snapshot).await;
+        self.give_back(lease).await;
+        begun
+    }
+
+    async fn begin_alone(&self, plan: &Plan, snapshot: &Snapshot) -> Result<(), Failure> {
         if let Some(journal) = self.journal().await?
             && !journal.has_ended()
         {
@@ -213,7 +241,7 @@ impl<'a, A: Api, C: Clock> Executor<'a, A, C> {
                 Err(Failure::Begun { id: journal.plan })
             };
         }
-        self.store(plan).await
+        self.store(plan, snapshot).await
     }
 
     /// What there is of a migration.
@@ -230,29 +258,44 @@ impl<'a, A: Api, C: Clock> Executor<'a, A, C> {
     /// # Errors
     /// [`Failure::Nothing`] without one.
     pub async fn plan(&self) -> Result<Plan, Failure> {
-        store::plan(self.api).await
+        let journal = self.journal().await?.ok_or(Failure::Nothing)?;
+        store::plan(self.api, &journal.plan).await
     }
 
-    /// Takes steps until the end, a wait for a person, or a limit.
+    /// Takes steps until the end, a wait for a person, or a limit. One that has ended stays as it is.
     ///
     /// # Errors
     /// The first that stops a step; the next call goes on there.
     pub async fn run(&self, limits: &Limits, progress: &dyn Progress) -> Result<Stand, Failure> {
         let (plan, mut place) = self.open().await?;
-        if let Some(until) = &limits.until
-            && plan.step(until).is_none()
-        {
-            return Err(Failure::NoStep {
-                step: until.clone(),
-            });
+        let stand = self.take_steps(&plan, &mut place, limits, progress).await;
+        self.release(&mut place).await;
+        stand
+    }
+
+    async fn take_steps(
+        &self,
+        plan: &Plan,
+        place: &mut Place,
+        limits: &Limits,
+        progress: &dyn Progress,
+    ) -> Result<Stand, Failure> {
+        if let Some(stand) = place.journal.end() {
+            return Ok(stand);
+        }
+        limits.fit(plan)?;
+        let auto = limits.auto.unwrap_or(place.journal.auto);
+        if place.journal.back || place.journal.auto != auto {
+            place.journal.back = false;
+            place.journal.auto = auto;
+            self.save(place).await?;
         }
         let budget = Budget::of(limits);
         let total = plan.steps.len();
         for (number, step) in plan.steps.iter().enumerate() {
             if place.journal.state(&step.id) != State::Done {
                 if budget.is_used_up() {
-                    let stand = paused(step, "the time of this call is used up");
-                    return self.close(place, stand).await;
+                    return Ok(paused(step, "the time of this call is used up"));
                 }
                 progress.say(&format!(
                     "step {}/{total} {}: {}",
@@ -260,21 +303,18 @@ impl<'a, A: Api, C: Clock> Executor<'a, A, C> {
                     step.id,
                     step.title
                 ));
-                let stand = self
-                    .forward(&plan, step, &mut place, &budget, progress)
-                    .await?;
+                let stand = self.forward(plan, step, place, &budget, progress).await?;
                 if let Some(stand) = stand {
-                    return self.close(place, stand).await;
+                    return Ok(stand);
                 }
             }
             if limits.until.as_ref() == Some(&step.id) && number + 1 < total {
-                let next = &plan.steps[number + 1];
-                return self.close(place, paused(next, "asked to stop here")).await;
+                return Ok(paused(&plan.steps[number + 1], "asked to stop here"));
             }
         }
         place.journal.ended = true;
-        self.save(&mut place).await?;
-        self.close(place, Stand::Done).await
+        self.save(place).await?;
+        Ok(Stand::Done)
     }
 
     /// Takes back what was done, the last step first.
@@ -287,40 +327,45 @@ impl<'a, A: Api, C: Clock> Executor<'a, A, C> {
         progress: &dyn Progress,
     ) -> Result<Stand, Failure> {
         let (plan, mut place) = self.open().await?;
+        let stand = self.take_back(&plan, &mut place, limits, progress).await;
+        self.release(&mut place).await;
+        stand
+    }
+
+    async fn take_back(
+        &self,
+        plan: &Plan,
+        place: &mut Place,
+        limits: &Limits,
+        progress: &dyn Progress,
+    ) -> Result<Stand, Failure> {
+        if place.journal.ended && place.journal.back {
+            return Ok(Stand::RolledBack);
+        }
         let begun = |step: &&Step| place.journal.state(&step.id) != State::Pending;
-        if let Some(step) = plan
-            .steps
-            .iter()
-            .filter(begun)
-            .find(|step| step.forward_only)
-        {
+        let mut begun = plan.steps.iter().filter(begun);
+        if let Some(step) = begun.find(|step| step.forward_only) {
             let step = step.id.clone();
-            self.release(&mut place).await;
             return Err(Failure::NoReturn { step });
         }
         place.journal.back = true;
-        self.save(&mut place).await?;
+        self.save(place).await?;
         let budget = Budget::of(limits);
         for step in plan.steps.iter().rev() {
             if place.journal.state(&step.id) == State::Pending {
                 continue;
             }
             if budget.is_used_up() {
-                return self
-                    .close(place, paused(step, "the time of this call is used up"))
-                    .await;
+                return Ok(paused(step, "the time of this call is used up"));
             }
             progress.say(&format!("taking back {}: {}", step.id, step.title));
-            if let Some(stand) = self
-                .back(&plan, step, &mut place, &budget, progress)
-                .await?
-            {
-                return self.close(place, stand).await;
+            if let Some(stand) = self.back(step, plan, place, &budget, progress).await? {
+                return Ok(stand);
             }
         }
         place.journal.ended = true;
-        self.save(&mut place).await?;
-        self.close(place, Stand::RolledBack).await
+        self.save(place).await?;
+        Ok(Stand::RolledBack)
     }
 
     async fn forward(
@@ -335,7 +380,10 @@ impl<'a, A: Api, C: Clock> Executor<'a, A, C> {
             if let Some(why) = self.unmet(plan, &step.before, budget, place).await? {
                 // What people have to bring about is waited for; anything else should hold by now.
                 if step.forward_only {
-                    return Ok(Some(waiting(step, why)));
+                    // What a person does in place of the step is not to be done yet.
+                    let in_its_place = step.effect.is_empty();
+                    let commands = (!in_its_place).then_some(&step.commands[..]);
+                    return Ok(Some(waiting(step, why, commands.unwrap_or_default())));
                 }
                 let step = step.id.clone();
                 return Err(Failure::Unprepared { step, why });
@@ -343,7 +391,7 @@ impl<'a, A: Api, C: Clock> Executor<'a, A, C> {
             place.journal.set(&step.id, State::Running);
             self.save(place).await?;
         }
-        if let Some(why) = self.act(plan, step, Way::Forward, budget, place).await? {
+        if let Some(why) = self.act(step, Way::Forward, budget, place).await? {
             return Ok(Some(paused(step, &why)));
         }
         let unmet = if step.commands.is_empty() || step.after.is_empty() {
@@ -355,7 +403,7 @@ impl<'a, A: Api, C: Clock> Executor<'a, A, C> {
             return Ok(Some(if step.commands.is_empty() {
                 paused(step, &why)
             } else {
-                waiting(step, why)
+                waiting(step, why, &step.commands)
             }));
         }
         place.journal.set(&step.id, State::Done);
@@ -366,18 +414,27 @@ impl<'a, A: Api, C: Clock> Executor<'a, A, C> {
 
     async fn back(
         &self,
-        plan: &Plan,
         step: &Step,
+        plan: &Plan,
         place: &mut Place,
         budget: &Budget,
         progress: &dyn Progress,
     ) -> Result<Option<Stand>, Failure> {
+        if let Some(why) = self.first_unmet(plan, &step.before_undo).await? {
+            return Ok(Some(waiting(step, why, &step.reverse)));
+        }
         if place.journal.state(&step.id) == State::Done {
             place.journal.set(&step.id, State::Running);
             self.save(place).await?;
         }
-        if let Some(why) = self.act(plan, step, Way::Back, budget, place).await? {
+        if let Some(why) = self.act(step, Way::Back, budget, place).await? {
             return Ok(Some(paused(step, &why)));
+        }
+        if !step.reverse.is_empty()
+            && step.before_undo.is_empty()
+            && let Some(why) = self.first_unmet(plan, &step.undone).await?
+        {
+            return Ok(Some(waiting(step, why, &step.reverse)));
         }
         if let Some(why) = self.unmet(plan, &step.undone, budget, place).await? {
             return Ok(Some(paused(step, &why)));
@@ -391,7 +448,6 @@ impl<'a, A: Api, C: Clock> Executor<'a, A, C> {
     /// Does a step's actions; a reason when one has to wait longer than the budget allows.
     async fn act(
         &self,
-        plan: &Plan,
         step: &Step,
         way: Way,
         budget: &Budget,
@@ -405,7 +461,7 @@ impl<'a, A: Api, C: Clock> Executor<'a, A, C> {
             let mut attempt = 1;
             loop {
                 self.renew(place).await?;
-                match perform::perform(self.api, plan, action, place).await {
+                match perform::perform(self.api, action, place).await {
                     Ok(None) => break,
                     Ok(Some(why)) if budget.is_used_up() => return Ok(Some(why)),
                     Ok(Some(_)) => {}
@@ -429,6 +485,7 @@ impl<'a, A: Api, C: Clock> Executor<'a, A, C> {
         for check in checks {
             let mut attempt = 1;
             loop {
+                self.renew(place).await?;
                 match check::unmet(self.api, plan, check).await {
                     Ok(None) => break,
                     Ok(Some(why)) if budget.is_used_up() => return Ok(Some(why)),
@@ -442,7 +499,6 @@ impl<'a, A: Api, C: Clock> Executor<'a, A, C> {
                     }
                 }
                 tokio::time::sleep(PAUSE).await;
-                self.renew(place).await?;
             }
         }
         Ok(None)
@@ -482,22 +538,66 @@ impl<'a, A: Api, C: Clock> Executor<'a, A, C> {
         Ok(found)
     }
 
-    /// Creates the custom objects of the backup that are not there any more; returns their names.
+    /// Creates the custom objects of the backup that are not there any more, as they would be at this
+    /// point of the migration; returns their names. What a step took away is not brought back.
     ///
     /// # Errors
     /// The cluster's, and [`Failure::Record`] without a backup.
     pub async fn restore(&self, progress: &dyn Progress) -> Result<Vec<String>, Failure> {
+        let journal = self.journal().await?.ok_or(Failure::Nothing)?;
+        let plan = store::plan(self.api, &journal.plan).await?;
+        let begun = |step: &&Step| journal.state(&step.id) != State::Pending;
+        let actions: Vec<&Action> = plan
+            .steps
+            .iter()
+            .filter(begun)
+            .flat_map(|step| &step.effect)
+            .collect();
         let mut made = Vec::new();
-        for object in store::backup(self.api).await? {
+        for object in store::backup(self.api, &journal.plan).await? {
             let id = object.id();
-            if !crate::inventory::is_mesh_group(&id.group) || self.api.get(&id).await?.is_some() {
+            let taken = actions.iter().any(
+                |action| matches!(action, Action::Delete { object } if object.same_object(&id)),
+            );
+            if taken
+                || !crate::inventory::is_mesh_group(&id.group)
+                || self.api.get(&id).await?.is_some()
+            {
                 continue;
             }
-            self.api.create(&perform::fresh(&object), false).await?;
+            let mut value = crate::api::fresh(object.into_value());
+            for action in &actions {
+                if let Action::Patch { object, patch } = action
+                    && object.same_object(&id)
+                {
+                    merge(&mut value, patch);
+                }
+            }
+            self.api.create(&Object::new(value)?, false).await?;
             progress.say(&format!("{id} is back"));
             made.push(id.to_string());
         }
         Ok(made)
+    }
+}
+
+/// A merge patch (RFC 7386).
+fn merge(value: &mut Value, patch: &Value) {
+    let Value::Object(fields) = patch else {
+        *value = patch.clone();
+        return;
+    };
+    if !value.is_object() {
+        *value = Value::Object(serde_json::Map::new());
+    }
+    for (key, field) in fields {
+        if field.is_null() {
+            if let Some(fields) = value.as_object_mut() {
+                fields.remove(key);
+            }
+        } else {
+            merge(&mut value[key], field);
+        }
     }
 }
 
@@ -510,11 +610,11 @@ fn paused(step: &Step, why: &str) -> Stand {
     }
 }
 
-fn waiting(step: &Step, why: String) -> Stand {
+fn waiting(step: &Step, why: String, commands: &[String]) -> Stand {
     Stand::Waiting {
         step: step.id.clone(),
         why,
-        commands: step.commands.clone(),
+        commands: commands.to_vec(),
     }
 }
 

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use kube_apply::{Delete, Error, Evicted, Object, ObjectRef, Query};
+use mesh::restart::is_rolled_out;
 use serde_json::{Value, json};
 
 use super::journal::Place;
 use super::{Failure, store};
-use crate::api::Api;
-use crate::inventory::Pod;
-use crate::plan::{Action, Plan};
+use crate::api::{Api, MANAGER, fresh};
+use crate::inventory::{self, Pod};
+use crate::plan::Action;
 use crate::webhooks::selects;
 
 /// Annotation of a pod template: the migration that restarted it.
@@ -18,7 +19,6 @@ pub(super) const RESTARTED: &str = "istio-migrate/restarted";
 /// Does an action; a reason when it has to wait and be tried again.
 pub(super) async fn perform(
     api: &impl Api,
-    plan: &Plan,
     action: &Action,
     place: &mut Place,
 ) -> Result<Option<String>, Failure> {
@@ -32,9 +32,25 @@ pub(super) async fn perform(
         Action::Patch { object, patch } => {
             present(api.merge(object, patch).await)?;
         }
-        Action::JsonPatch { object, operations } => {
-            present(api.json_patch(object, operations).await)?;
+        Action::Readdress {
+            workload,
+            variables,
+            from,
+            to,
+            own,
+            labels,
+        } => readdress(api, workload, variables, (from, to), own, labels).await?,
+        Action::Mirror { original, copy } => {
+            let mut copy = copy.clone();
+            if let Some(live) = api.get(original).await? {
+                copy["spec"] = live.value()["spec"].clone();
+                api.apply(&Object::new(copy)?, MANAGER).await?;
+            } else {
+                api.delete(&Object::new(copy)?.id(), &Delete::default())
+                    .await?;
+            }
         }
+        Action::DeleteCopy { name, from, to } => delete_copy(api, name, from, to).await?,
         Action::Restore { object } => restore(api, object, place).await?,
         Action::CopySecret { name, from, to } => copy_secret(api, name, from, to).await?,
         Action::Restart {
@@ -45,7 +61,6 @@ pub(super) async fn perform(
         } => return restart(api, workload, labels, mark.as_deref(), *ask_budgets).await,
         Action::Evict { workload, revision } => return evict(api, workload, revision).await,
     }
-    let _ = plan;
     Ok(None)
 }
 
@@ -57,29 +72,9 @@ fn present(answer: Result<Object, Error>) -> Result<(), Error> {
     }
 }
 
-/// An object as it is created again.
-pub(super) fn fresh(object: &Object) -> Object {
-    let mut value = object.value().clone();
-    if let Some(fields) = value.as_object_mut() {
-        fields.remove("status");
-        if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
-            for owned_by_server in [
-                "uid",
-                "resourceVersion",
-                "generation",
-                "creationTimestamp",
-                "managedFields",
-            ] {
-                metadata.remove(owned_by_server);
-            }
-        }
-    }
-    Object::new(value).unwrap_or_else(|_| object.clone())
-}
-
 async fn restore(api: &impl Api, id: &ObjectRef, place: &mut Place) -> Result<(), Failure> {
     if place.backup.is_none() {
-        place.backup = Some(store::backup(api).await?);
+        place.backup = Some(store::backup(api, &place.journal.plan).await?);
     }
     let kept = place.backup.iter().flatten();
     let Some(kept) = kept.into_iter().find(|kept| kept.id().same_object(id)) else {
@@ -87,7 +82,7 @@ async fn restore(api: &impl Api, id: &ObjectRef, place: &mut Place) -> Result<()
             what: format!("backup of {id}"),
         });
     };
-    let mut wanted = fresh(kept);
+    let mut wanted = Object::new(fresh(kept.value().clone()))?;
     let answer = match api.get(id).await? {
         Some(live) => {
             let mut value = wanted.clone().into_value();
@@ -145,6 +140,72 @@ async fn copy_secret(api: &impl Api, name: &str, from: &str, to: &str) -> Result
     Ok(())
 }
 
+/// A Secret that says something else is not our copy, and stays.
+async fn delete_copy(api: &impl Api, name: &str, from: &str, to: &str) -> Result<(), Failure> {
+    let secret = |namespace| ObjectRef::namespaced("v1", "Secret", namespace, name);
+    let (original, copy) = (api.get(&secret(from)).await?, api.get(&secret(to)).await?);
+    let (Some(original), Some(copy)) = (original, copy) else {
+        return Ok(());
+    };
+    if original.pointer("/data") == copy.pointer("/data") {
+        api.delete(&copy.id(), &Delete::default()).await?;
+    }
+    Ok(())
+}
+
+/// Reads the template and writes it in one patch that holds for this very state: its environment may
+/// hold what nobody should see, and is kept nowhere.
+async fn readdress(
+    api: &impl Api,
+    workload: &ObjectRef,
+    variables: &[(String, String)],
+    (from, to): (&str, &str),
+    own: &BTreeMap<String, Option<String>>,
+    labels: &BTreeMap<String, Option<String>>,
+) -> Result<(), Failure> {
+    let Some(live) = api.get(workload).await? else {
+        return Ok(());
+    };
+    let template = &live.value()["spec"]["template"];
+    let mut containers = template["spec"]["containers"].clone();
+    for container in containers.as_array_mut().into_iter().flatten() {
+        let name = container["name"].as_str().unwrap_or_default().to_owned();
+        let Some(env) = container["env"].as_array_mut() else {
+            continue;
+        };
+        for variable in env.iter_mut() {
+            let known = |(c, v): &(String, String)| *c == name && variable["name"] == v.as_str();
+            if variables.iter().any(known)
+                && let Some(text) = variable["value"].as_str()
+            {
+                variable["value"] = text.replace(from, to).into();
+            }
+        }
+        if name == "istio-proxy" {
+            for (key, value) in own {
+                env.retain(|variable| variable["name"] != key.as_str());
+                env.extend(value.as_ref().map(|v| json!({"name": key, "value": v})));
+            }
+        }
+    }
+    let there = &template["metadata"]["labels"];
+    let labelled = labels
+        .iter()
+        .all(|(key, value)| there[key].as_str() == value.as_deref());
+    if labelled && containers == template["spec"]["containers"] {
+        return Ok(());
+    }
+    let mut patch = json!({
+        "metadata": {"resourceVersion": live.value()["metadata"]["resourceVersion"]},
+        "spec": {"template": {"spec": {"containers": containers}}},
+    });
+    if !labels.is_empty() {
+        patch["spec"]["template"]["metadata"] = json!({"labels": labels});
+    }
+    present(api.merge(workload, &patch).await)?;
+    Ok(())
+}
+
 async fn restart(
     api: &impl Api,
     workload: &ObjectRef,
@@ -192,19 +253,27 @@ async fn exhausted(
     Ok(used_up.map(|budget| format!("{} allows no disruption of {workload}", budget.id())))
 }
 
-/// Evicts one pod of another revision, once all pods are ready.
+/// Evicts one pod of another revision, once all pods are there and ready.
 async fn evict(
     api: &impl Api,
     workload: &ObjectRef,
     revision: &str,
 ) -> Result<Option<String>, Failure> {
-    let pods = pods(api, workload).await?;
+    let Some(live) = api.get(workload).await? else {
+        return Ok(None);
+    };
+    let (pods, there) = owned_pods(api, workload).await?;
     let Some(next) = pods
         .iter()
         .find(|pod| pod.revision.as_deref() != Some(revision))
     else {
         return Ok(None);
     };
+    // The one before has its successor. What the workload tells of itself may be older than the
+    // eviction, so its pods are counted as well.
+    if !is_rolled_out(live.value()) || there < wanted(&live) {
+        return Ok(Some(format!("pods of {workload} are not all ready")));
+    }
     if let Some(pod) = pods.iter().find(|pod| !pod.ready) {
         return Ok(Some(format!(
             "pod {}/{} is not ready",
@@ -220,18 +289,78 @@ async fn evict(
     }
 }
 
+/// How many pods a workload is to have.
+fn wanted(live: &Object) -> usize {
+    let (pointer, default) = match live.kind() {
+        "DaemonSet" => ("/status/desiredNumberScheduled", 0),
+        _ => ("/spec/replicas", 1),
+    };
+    let wanted = live.pointer(pointer).and_then(Value::as_u64);
+    usize::try_from(wanted.unwrap_or(default)).unwrap_or(usize::MAX)
+}
+
 /// The pods of a workload that have proxies.
 pub(super) async fn pods(api: &impl Api, workload: &ObjectRef) -> Result<Vec<Pod>, Error> {
+    Ok(owned_pods(api, workload).await?.0)
+}
+
+/// The pods of a workload that have proxies, and how many it has in all; those that end are in
+/// neither.
+async fn owned_pods(api: &impl Api, workload: &ObjectRef) -> Result<(Vec<Pod>, usize), Error> {
     let namespace = workload.namespace.as_deref().unwrap_or_default();
     let list = Query::list("", "Pod").in_namespace(namespace);
     let read = api.read(&[list]).await?;
-    let owned = |pod: &Pod| {
-        let owner = pod.owner.as_ref();
-        owner.is_some_and(|owner| owner.kind == workload.kind && owner.name == workload.name)
-    };
-    Ok(read
-        .list("", "Pod")
-        .filter_map(Pod::of)
-        .filter(owned)
-        .collect())
+    let owned = read.list("", "Pod").filter(|pod| {
+        let owner = inventory::owner(pod);
+        !pod.is_terminating()
+            && owner.is_some_and(|o| o.kind == workload.kind && o.name == workload.name)
+    });
+    let owned: Vec<&Object> = owned.collect();
+    let pods = owned.iter().filter_map(|pod| Pod::of(pod)).collect();
+    Ok((pods, owned.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use kube_apply::testing::FakeApi;
+
+    use super::*;
+
+    fn pod(name: &str, revision: &str) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "name": name, "namespace": "lab",
+                "annotations": {"sidecar.istio.io/status": json!({"revision": revision}).to_string()},
+                "ownerReferences": [{"kind": "StatefulSet", "name": "db", "controller": true}],
+            },
+            "spec": {"containers": [{"name": "istio-proxy", "image": "hub/proxyv2:1.31.0"}]},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+        })
+    }
+
+    #[tokio::test]
+    async fn a_pod_is_evicted_only_when_the_one_before_has_its_successor() {
+        let fake = FakeApi::new();
+        fake.seed_namespace("lab");
+        fake.seed(json!({
+            "apiVersion": "apps/v1", "kind": "StatefulSet",
+            "metadata": {"name": "db", "namespace": "lab"}, "spec": {"replicas": 2},
+            // What the controller knew before the eviction.
+            "status": {"readyReplicas": 2},
+        }));
+        fake.seed(pod("db-1", "default"));
+        let id = ObjectRef::namespaced("apps/v1", "StatefulSet", "lab", "db");
+        let engine = fake.engine();
+        let old = ObjectRef::namespaced("v1", "Pod", "lab", "db-1");
+        let why = evict(&engine, &id, "m1").await.expect("answers");
+        assert_eq!(
+            why.as_deref(),
+            Some("pods of StatefulSet lab/db are not all ready")
+        );
+        assert!(fake.get(&old).is_some());
+        fake.seed(pod("db-0", "m1"));
+        evict(&engine, &id, "m1").await.expect("answers");
+        assert!(fake.get(&old).is_none());
+    }
 }

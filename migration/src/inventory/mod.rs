@@ -7,19 +7,24 @@ mod pods;
 mod source;
 mod workloads;
 
+use std::fmt::Write as _;
+
 use istio_api::kinds;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use kube_apply::{Access, Note, Object, ObjectRef, Observed, Query, Result};
+use mesh::upgrade::certificate;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
+pub(crate) use pods::owner;
 pub use pods::{Owner, Pod};
+pub(crate) use source::is_lock;
 pub use source::{Source, control_planes};
 pub use workloads::{Rollout, Workload, workloads};
 
 use crate::api::Api;
-use crate::x509;
 
 /// The label by which `istioctl uninstall --purge` finds what it deletes, in all namespaces.
 pub const PURGED: &str = "operator.istio.io/component";
@@ -147,13 +152,24 @@ pub(crate) async fn root(api: &impl Api, namespace: &str, secret: &str) -> Resul
     let pem = live.pointer("/data/ca-cert.pem").cloned();
     let pem = pem.and_then(|text| serde_json::from_value::<ByteString>(text).ok());
     let pem = pem.map(|ByteString(bytes)| String::from_utf8_lossy(&bytes).into_owned());
-    Ok(pem.and_then(|pem| x509::first(&pem)).map(|ca| Root {
-        namespace: namespace.to_owned(),
-        secret: secret.to_owned(),
-        fingerprint: ca.fingerprint,
-        not_before: ca.not_before,
-        not_after: ca.not_after,
+    let ca = pem.and_then(|pem| certificate::first(&pem));
+    Ok(ca.and_then(|ca| {
+        Some(Root {
+            namespace: namespace.to_owned(),
+            secret: secret.to_owned(),
+            fingerprint: hexadecimal(&Sha256::digest(&ca.der)),
+            not_before: Timestamp::from_second(ca.not_before).ok()?,
+            not_after: Timestamp::from_second(ca.not_after).ok()?,
+        })
     }))
+}
+
+/// Bytes in hexadecimal.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn queries(old: &str, new: &str) -> Vec<Query> {

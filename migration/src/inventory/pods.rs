@@ -77,7 +77,8 @@ impl Pod {
     }
 }
 
-fn owner(pod: &Object) -> Option<Owner> {
+/// What makes the pod again.
+pub(crate) fn owner(pod: &Object) -> Option<Owner> {
     let owners = pod.pointer("/metadata/ownerReferences")?.as_array()?;
     let controller = owners.iter().find(|owner| owner["controller"] == true)?;
     let (kind, name) = (text(controller, "/kind"), text(controller, "/name"));

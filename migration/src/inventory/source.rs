@@ -159,7 +159,7 @@ impl<'a> Source<'a> {
 }
 
 /// The locks by which istiods agree who leads; not in any chart.
-fn is_lock(name: &str) -> bool {
+pub(crate) fn is_lock(name: &str) -> bool {
     const LOCKS: [&str; 9] = [
         "istio-leader",
         "istio-namespace-controller-election",

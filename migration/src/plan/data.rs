@@ -94,8 +94,14 @@ pub struct Step {
     pub after: Vec<Check>,
     /// What takes it back.
     pub undo: Vec<Action>,
+    /// What has to hold before it is taken back; a person brings it about with `reverse`.
+    #[serde(default)]
+    pub before_undo: Vec<Check>,
     /// What has to hold once it is taken back.
     pub undone: Vec<Check>,
+    /// Commands by which a person takes it back; it is taken back when `undone` holds.
+    #[serde(default)]
+    pub reverse: Vec<String>,
     /// Commands for a person; the step ends when `after` holds.
     pub commands: Vec<String>,
     /// Whether there is no way back from here on.
@@ -113,7 +119,9 @@ impl Step {
             effect: Vec::new(),
             after: Vec::new(),
             undo: Vec::new(),
+            before_undo: Vec::new(),
             undone: Vec::new(),
+            reverse: Vec::new(),
             commands: Vec::new(),
             forward_only: false,
         }
@@ -148,12 +156,28 @@ pub enum Action {
         /// RFC 7386.
         patch: Value,
     },
-    /// JSON patch; each operation may be done twice.
-    JsonPatch {
+    /// Another address of istiod in a pod template, in one write. The template is read when it is
+    /// done: what else is in its environment is in no plan.
+    Readdress {
         /// What.
-        object: ObjectRef,
-        /// RFC 6902.
-        operations: Value,
+        workload: ObjectRef,
+        /// Containers and their variables that hold the address.
+        variables: Vec<(String, String)>,
+        /// The address that is replaced.
+        from: String,
+        /// The one in its place.
+        to: String,
+        /// Variables of the proxy to set, or with `null` to take away.
+        own: BTreeMap<String, Option<String>>,
+        /// Labels of the template to set, or with `null` to take away.
+        labels: BTreeMap<String, Option<String>>,
+    },
+    /// Write a copy with the content that the original has then; without an original, delete the copy.
+    Mirror {
+        /// What is copied.
+        original: ObjectRef,
+        /// The copy, as of when the plan was made.
+        copy: Value,
     },
     /// As it was when the backup was made.
     Restore {
@@ -167,6 +191,15 @@ pub enum Action {
         /// Namespace that it is in.
         from: String,
         /// Namespace that it goes to.
+        to: String,
+    },
+    /// Delete the copy of a Secret, unless it says something else than the original.
+    DeleteCopy {
+        /// Its name.
+        name: String,
+        /// Namespace of the original.
+        from: String,
+        /// Namespace of the copy.
         to: String,
     },
     /// New pods by the workload's own rollout, once disruption budgets allow it.
@@ -251,10 +284,12 @@ pub enum Check {
     Refreshed {
         /// What.
         workload: ObjectRef,
-        /// Revision; `null` where proxies are part of the template.
+        /// Revision that injected them; `null` where proxies are part of the template.
         revision: Option<String>,
         /// Namespace of istiod.
         istiod: String,
+        /// Revision of istiod.
+        by: String,
     },
     /// No proxy is connected to an istiod of this namespace and revision.
     Drained {
@@ -268,10 +303,18 @@ pub enum Check {
         /// `istiod.<namespace>.svc`.
         host: String,
     },
-    /// The copies of policies say what the originals say.
-    Copies {
-        /// Original and copy.
+    /// Whatever holds for the mesh from a root namespace holds from another one as well.
+    Mirrored {
+        /// Originals and copies that the migration makes.
         pairs: Vec<(ObjectRef, ObjectRef)>,
+        /// Those that hold for their own namespace alone, and stay.
+        stay: Vec<ObjectRef>,
+        /// Whether the copies have to say the same; they are written again otherwise.
+        same: bool,
+        /// The root namespace that it is.
+        from: String,
+        /// The one that it becomes.
+        to: String,
     },
     /// The API server refuses to delete this (tried, not done).
     Undeletable {

@@ -76,85 +76,82 @@ fn relabel(gateway: &Object, workload: &Workload, source: &Source<'_>, target: &
         object: gateway.id(),
         patch: json!({"metadata": {"labels": {"istio.io/rev": rev}}}),
     };
-    let refreshed = |istiod: &str| Check::Refreshed {
+    let refreshed = |istiod: &str, by: &str| Check::Refreshed {
         workload: workload.id.clone(),
         revision: None,
         istiod: istiod.to_owned(),
+        by: by.to_owned(),
     };
     step.effect.push(patch(&target.revision.as_str().into()));
-    step.after.push(refreshed(&target.namespace));
+    step.after
+        .push(refreshed(&target.namespace, &target.revision));
     step.undo.push(patch(&json!(gateway.label("istio.io/rev"))));
-    step.undone.push(refreshed(&source.plane.namespace));
+    step.undone.push(refreshed(
+        &source.plane.namespace,
+        source.plane.revision.label(),
+    ));
     step
 }
 
-/// The operations that give every variable with the old address the new one, and those that take it
-/// back; `None` when nothing names the old istiod.
-fn readdress(live: &Object, source: &Source<'_>, target: &Target) -> Option<(Value, Value)> {
+/// What gives every variable with the old address the new one, and what takes it back; `None` when
+/// nothing names the old istiod. No value of a variable is in either.
+fn readdress(live: &Object, source: &Source<'_>, target: &Target) -> Option<(Action, Action)> {
     let (service, namespace) = (source.service_name(), &source.plane.namespace);
     let (old, new) = (
         format!("{service}.{namespace}."),
         format!("{}.{}.", target.service(), target.namespace),
     );
-    let (mut forward, mut back) = (Vec::new(), Vec::new());
-    let mut names_config = false;
+    let mut variables = Vec::new();
+    let (mut names_config, mut proxy) = (false, false);
     let containers = live.pointer("/spec/template/spec/containers")?.as_array()?;
-    for (at, container) in containers.iter().enumerate() {
-        let variables = container["env"].as_array().into_iter().flatten();
-        for (number, variable) in variables.enumerate() {
+    for container in containers {
+        let of = container["name"].as_str().unwrap_or_default();
+        proxy |= of == "istio-proxy";
+        for variable in container["env"].as_array().into_iter().flatten() {
             let text = variable["value"].as_str().unwrap_or_default();
-            names_config |= variable["name"] == "PROXY_CONFIG";
-            if variable["name"] == NOT_AN_ADDRESS || !text.contains(&old) {
-                continue;
-            }
-            let path = format!("/spec/template/spec/containers/{at}/env/{number}/value");
-            forward.push(json!({"op": "replace", "path": path, "value": text.replace(&old, &new)}));
-            back.push(json!({"op": "replace", "path": path, "value": text}));
-        }
-    }
-    // Without it, the agent takes the address from a ConfigMap of the old control plane.
-    let proxy = containers.iter().position(|c| c["name"] == "istio-proxy");
-    if let Some(at) = proxy.filter(|_| !names_config && !forward.is_empty()) {
-        let env = format!("/spec/template/spec/containers/{at}/env");
-        let all = containers[at]["env"].clone();
-        let mut with: Vec<Value> = all.as_array().cloned().unwrap_or_default();
-        for variable in &mut with {
-            let text = variable["value"].as_str().unwrap_or_default();
-            if variable["name"] != NOT_AN_ADDRESS && text.contains(&old) {
-                variable["value"] = text.replace(&old, &new).into();
+            let name = variable["name"].as_str().unwrap_or_default();
+            names_config |= name == "PROXY_CONFIG";
+            if name != NOT_AN_ADDRESS && text.contains(&old) {
+                variables.push((of.to_owned(), name.to_owned()));
             }
         }
-        let address = format!("{}.{}.svc:15012", target.service(), target.namespace);
-        let config = json!({"discoveryAddress": address}).to_string();
-        with.push(json!({"name": "PROXY_CONFIG", "value": config}));
-        forward.push(json!({"op": "replace", "path": env, "value": with}));
-        // The whole list once more, so that either direction may be done twice.
-        back = vec![json!({"op": "replace", "path": env, "value": all})];
-        forward.retain(|operation| operation["path"] == env.as_str());
     }
-    if forward.is_empty() {
+    if variables.is_empty() {
         return None;
     }
-    // The label by which a purge finds pods goes with the same rollout.
-    let path = "/spec/template/metadata/labels";
-    if let Some(labels) = live
-        .pointer(path)
-        .filter(|labels| !labels[PURGED].is_null())
-    {
-        let mut without = labels.clone();
-        if let Some(fields) = without.as_object_mut() {
-            fields.remove(PURGED);
-        }
-        forward.push(json!({"op": "replace", "path": path, "value": without}));
-        back.push(json!({"op": "replace", "path": path, "value": labels}));
+    let (mut own, mut not_own) = (BTreeMap::new(), BTreeMap::new());
+    // Without it, the agent takes the address from a ConfigMap of the old control plane.
+    if proxy && !names_config {
+        let address = format!("{}.{}.svc:15012", target.service(), target.namespace);
+        let config = json!({"discoveryAddress": address}).to_string();
+        own.insert("PROXY_CONFIG".to_owned(), Some(config));
+        not_own.insert("PROXY_CONFIG".to_owned(), None);
     }
-    Some((forward.into(), back.into()))
+    // The label by which a purge finds pods goes with the same rollout.
+    let (mut without, mut with) = (BTreeMap::new(), BTreeMap::new());
+    let labels = live.pointer("/spec/template/metadata/labels");
+    if let Some(label) = labels.and_then(|labels| labels[PURGED].as_str()) {
+        without.insert(PURGED.to_owned(), None);
+        with.insert(PURGED.to_owned(), Some(label.to_owned()));
+    }
+    let action = |from: &str, to: &str, own, labels| Action::Readdress {
+        workload: live.id(),
+        variables: variables.clone(),
+        from: from.to_owned(),
+        to: to.to_owned(),
+        own,
+        labels,
+    };
+    Some((
+        action(&old, &new, own, without),
+        action(&new, &old, not_own, with),
+    ))
 }
 
 fn repoint(
     workload: &Workload,
-    forward: Value,
-    back: Value,
+    forward: Action,
+    back: Action,
     source: &Source<'_>,
     target: &Target,
 ) -> Step {
@@ -170,21 +167,19 @@ fn repoint(
         &format!("point {} at the new istiod", workload.id),
         "It is not injected: the address of istiod is written in it.",
     );
-    let object = workload.id.clone();
-    let refreshed = |istiod: &str| Check::Refreshed {
+    let refreshed = |istiod: &str, by: &str| Check::Refreshed {
         workload: workload.id.clone(),
         revision: None,
         istiod: istiod.to_owned(),
+        by: by.to_owned(),
     };
-    step.effect.push(Action::JsonPatch {
-        object: object.clone(),
-        operations: forward,
-    });
-    step.after.push(refreshed(&target.namespace));
-    step.undo.push(Action::JsonPatch {
-        object,
-        operations: back,
-    });
-    step.undone.push(refreshed(&source.plane.namespace));
+    step.effect.push(forward);
+    step.after
+        .push(refreshed(&target.namespace, &target.revision));
+    step.undo.push(back);
+    step.undone.push(refreshed(
+        &source.plane.namespace,
+        source.plane.revision.label(),
+    ));
     step
 }

@@ -29,13 +29,14 @@ pub(super) fn steps(plan: &mut Plan, snapshot: &Snapshot, source: &Source<'_>, r
 }
 
 /// The last one.
-pub(super) fn last_step(plan: &mut Plan) {
+pub(super) fn last_step(plan: &mut Plan, snapshot: &Snapshot) {
     let mut step = Step::new(
         "unguard",
         Phase::Finish,
         "lift the guard over definitions",
-        "The old owner is gone; deleting a definition is an administrator's decision again.",
+        "A purge finds no definition any more: to delete one is an administrator's decision again.",
     );
+    step.before.extend(not_purged(snapshot));
     let [policy, binding] = policy(GUARD, &Value::Null);
     for object in [binding, policy] {
         step.effect.push(Action::Delete {
@@ -151,26 +152,35 @@ fn disown(snapshot: &Snapshot) -> Step {
         "`istioctl uninstall --purge` deletes whatever carries operator.istio.io/component, in all \
          namespaces; server-side apply by another manager does not take a label off.",
     );
-    let objects = snapshot.purgeable();
-    for id in &objects {
-        let Some(live) = snapshot.objects.find(id) else {
-            continue;
-        };
-        let label = live.label(PURGED).unwrap_or_default();
-        let patch = |value: Value| json!({"metadata": {"labels": {PURGED: value}}});
-        step.effect.push(Action::Patch {
-            object: id.clone(),
-            patch: patch(Value::Null),
-        });
-        step.undo.push(Action::Patch {
-            object: id.clone(),
-            patch: patch(label.into()),
-        });
+    step.effect = strip(snapshot);
+    for id in snapshot.purgeable() {
+        let label = snapshot
+            .objects
+            .find(&id)
+            .and_then(|live| live.label(PURGED));
+        step.undo.push(marked(id, Some(label.unwrap_or_default())));
     }
-    if !objects.is_empty() {
-        step.after.push(Check::NotPurged { objects });
-    }
+    step.after.extend(not_purged(snapshot));
     step
+}
+
+/// Takes the label of a purge off everything that had it.
+pub(super) fn strip(snapshot: &Snapshot) -> Vec<Action> {
+    let objects = snapshot.purgeable().into_iter();
+    objects.map(|id| marked(id, None)).collect()
+}
+
+fn marked(object: ObjectRef, label: Option<&str>) -> Action {
+    Action::Patch {
+        object,
+        patch: json!({"metadata": {"labels": {PURGED: label}}}),
+    }
+}
+
+/// What a purge would have deleted, it does not find; none when there was nothing.
+pub(super) fn not_purged(snapshot: &Snapshot) -> Option<Check> {
+    let objects = snapshot.purgeable();
+    (!objects.is_empty()).then_some(Check::NotPurged { objects })
 }
 
 /// Custom objects that name the old revision are read by no other istiod, not even through a tag.

@@ -11,19 +11,18 @@ mod split;
 mod switch;
 mod target;
 
-use std::fmt::Write as _;
-
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 pub use data::{Action, Check, Phase, Place, Plan, Step};
 pub(crate) use gateways::NOT_AN_ADDRESS;
+pub(crate) use policies::{COPY_OF, KINDS, Meaning, class_of_pods, meaning};
 pub use policies::{Class, classify};
 pub use refuse::Refusal;
-pub(crate) use split::serves;
+pub(crate) use split::{asks, serves};
 pub use target::{Target, TargetError};
 
-use crate::inventory::{Snapshot, Source, control_planes};
+use crate::inventory::{Snapshot, Source, control_planes, hexadecimal};
 use crate::webhooks::{self, Permutation};
 
 /// How to move.
@@ -61,6 +60,8 @@ pub struct Split {
     pub daemon: String,
     /// The integrator's application, as in `istio-integrator`.
     pub integrator: String,
+    /// The authorization application, as in `oidc-gatekeeper`.
+    pub authorizer: String,
     /// Applications related to the old one for ingress, where known.
     pub applications: Vec<String>,
 }
@@ -165,7 +166,7 @@ pub fn plan(snapshot: &Snapshot, request: &Request) -> Result<Plan, Vec<Refusal>
     if let Some(target) = &request.target {
         moving::last_steps(&mut plan, snapshot, &source, request, target);
     }
-    guard::last_step(&mut plan);
+    guard::last_step(&mut plan, snapshot);
     Ok(plan)
 }
 
@@ -217,9 +218,5 @@ fn identity(snapshot: &Snapshot, request: &Request) -> String {
     let mut hash = Sha256::new();
     hash.update(snapshot.at.to_string());
     hash.update(serde_json::to_vec(request).unwrap_or_default());
-    let mut text = String::new();
-    for byte in hash.finalize().iter().take(5) {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    hexadecimal(&hash.finalize()[..5])
 }

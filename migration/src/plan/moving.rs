@@ -2,15 +2,14 @@
 
 use istio_api::ObjectRef;
 use kube_apply::Object;
+use mesh::control_plane::webhooks::DEFAULT_VALIDATOR;
 use serde_json::{Value, json};
 
 use super::data::{Action, Check, Phase, Plan, Step};
 use super::guard::id;
 use super::target::{Target, armed, is_webhook};
 use super::{Request, Strategy, gateways, policies, refresh, switch};
-use crate::inventory::{CA_SECRETS, Snapshot, Source, Workload, workloads};
-
-const DEFAULT_VALIDATOR: &str = "istiod-default-validator";
+use crate::inventory::{CA_SECRETS, Snapshot, Source, Workload, is_lock, workloads};
 
 /// Up to where the old control plane serves nobody.
 pub(super) fn steps(
@@ -41,7 +40,15 @@ pub(super) fn steps(
     if !definitions.is_empty() {
         plan.steps.push(definitions);
     }
-    plan.steps.push(control_plane(snapshot, request, target));
+    let step = control_plane(snapshot, request, target);
+    for action in &step.undo {
+        if let Action::Restore { object } = action {
+            plan.backup.push(object.clone());
+        }
+    }
+    plan.backup.sort();
+    plan.backup.dedup();
+    plan.steps.push(step);
     if window {
         switch::steps(plan, snapshot, source, request, target);
         // The new injectors answer the default already: the old ones have to point there by then.
@@ -49,7 +56,7 @@ pub(super) fn steps(
         let at = after.map_or(plan.steps.len(), |at| at + 1);
         plan.steps.insert(at, webhooks(snapshot, request, target));
         plan.steps.push(validators(source));
-        plan.steps.push(bridge(source, target));
+        plan.steps.push(bridge(snapshot, source, target));
     } else {
         plan.steps.push(webhooks(snapshot, request, target));
     }
@@ -67,7 +74,7 @@ pub(super) fn steps(
     switch::steps(plan, snapshot, source, request, target);
     refresh::restore_labels(plan, snapshot, source, target);
     plan.steps.push(validators(source));
-    plan.steps.push(bridge(source, target));
+    plan.steps.push(bridge(snapshot, source, target));
     plan.steps
         .push(scale_down(source, "drain", Phase::Finish, snapshot));
     plan.steps
@@ -101,7 +108,7 @@ pub(super) fn last_steps(
         plan.steps
             .extend(policies::retire_step(snapshot, source, target, &Vec::new()));
     }
-    plan.steps.push(remove(source));
+    plan.steps.push(remove(source, target));
     plan.steps.push(unbridge(plan, source));
     let mut step = Step::new(
         "settle",
@@ -186,8 +193,10 @@ fn trust(snapshot: &Snapshot, request: &Request, target: &Target) -> Step {
                 .iter()
                 .any(|r| r.namespace == target.namespace && r.secret == *name);
             if !there {
-                step.undo.push(Action::Delete {
-                    object: ObjectRef::namespaced("v1", "Secret", &target.namespace, name),
+                step.undo.push(Action::DeleteCopy {
+                    name: (*name).to_owned(),
+                    from: request.from.clone(),
+                    to: target.namespace.clone(),
                 });
             }
         }
@@ -242,6 +251,8 @@ fn control_plane(snapshot: &Snapshot, request: &Request, target: &Target) -> Ste
         if snapshot.objects.find(&id).is_none() {
             step.undo.insert(0, Action::Delete { object: id.clone() });
             step.undone.push(Check::Absent { object: id });
+        } else {
+            step.undo.insert(0, Action::Restore { object: id });
         }
         step.effect.push(apply(object, request));
     }
@@ -331,7 +342,7 @@ fn service(source: &Source<'_>) -> ObjectRef {
     )
 }
 
-fn bridge(source: &Source<'_>, target: &Target) -> Step {
+fn bridge(snapshot: &Snapshot, source: &Source<'_>, target: &Target) -> Step {
     let mut step = Step::new(
         "bridge",
         Phase::Finish,
@@ -361,7 +372,12 @@ fn bridge(source: &Source<'_>, target: &Target) -> Step {
     step.undo.push(Action::Restore {
         object: object.clone(),
     });
-    step.undone.push(is("/spec/type", "ClusterIP".into()));
+    let kind = snapshot
+        .objects
+        .find(&object)
+        .and_then(|live| live.pointer("/spec/type"));
+    let kind = kind.cloned().unwrap_or_else(|| "ClusterIP".into());
+    step.undone.push(is("/spec/type", kind));
     step
 }
 
@@ -456,7 +472,7 @@ fn scale(workload: &Workload, replicas: u64) -> Action {
     }
 }
 
-fn remove(source: &Source<'_>) -> Step {
+fn remove(source: &Source<'_>, target: &Target) -> Step {
     let mut step = Step::new(
         "remove-old",
         Phase::Finish,
@@ -469,7 +485,13 @@ fn remove(source: &Source<'_>) -> Step {
         namespace: source.plane.namespace.clone(),
         revision: source.plane.revision.label().to_owned(),
     });
-    for object in source.remains() {
+    // In the same namespace, the new control plane has some of them under the same name.
+    let kept = |object: &ObjectRef| {
+        let mut new = target.last.iter().map(id);
+        new.any(|new| new.same_object(object))
+            || (target.namespace == source.plane.namespace && is_lock(&object.name))
+    };
+    for object in source.remains().into_iter().filter(|o| !kept(o)) {
         step.effect.push(Action::Delete {
             object: object.clone(),
         });

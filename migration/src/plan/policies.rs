@@ -9,11 +9,10 @@ use serde_json::{Map, Value, json};
 
 use super::data::{Action, Check, Phase, Plan, Step};
 use super::target::Target;
-use crate::api::MANAGER;
 use crate::inventory::{Snapshot, Source};
 
 /// The kinds whose objects mean more in the root namespace.
-const KINDS: [(&str, &str); 10] = [
+pub(crate) const KINDS: [(&str, &str); 10] = [
     ("security.istio.io", "PeerAuthentication"),
     ("security.istio.io", "RequestAuthentication"),
     ("security.istio.io", "AuthorizationPolicy"),
@@ -28,7 +27,7 @@ const KINDS: [(&str, &str); 10] = [
 /// Kinds of which two equal objects do something twice.
 const DOUBLING: [&str; 3] = ["EnvoyFilter", "WasmPlugin", "TrafficExtension"];
 /// Label of copies: the namespace of the original.
-pub(super) const COPY_OF: &str = "istio-migrate/copy-of";
+pub(crate) const COPY_OF: &str = "istio-migrate/copy-of";
 
 /// What an object in the root namespace means for the mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -56,27 +55,47 @@ pub fn classify(snapshot: &Snapshot, root: &str) -> BTreeMap<ObjectRef, Class> {
 }
 
 fn class(object: &Object, snapshot: &Snapshot, root: &str) -> Class {
+    match meaning(object, root) {
+        Meaning::Of(class) => class,
+        Meaning::OfPods(selector) => {
+            let selected = snapshot.pods.iter();
+            let selected = selected.filter(|pod| matches(&selector, &pod.labels));
+            class_of_pods(selected.map(|pod| pod.namespace.as_str()), root)
+        }
+    }
+}
+
+/// What an object in the root namespace means, as far as it tells by itself.
+pub(crate) enum Meaning {
+    /// This.
+    Of(Class),
+    /// It depends on where the pods with these labels are.
+    OfPods(Map<String, Value>),
+}
+
+/// What an object in the root namespace means.
+pub(crate) fn meaning(object: &Object, root: &str) -> Meaning {
     let spec = &object.value()["spec"];
     if object.kind() == "DestinationRule" {
-        return class_of_rule(spec, root);
+        return Meaning::Of(class_of_rule(spec, root));
     }
     if !spec["targetRef"].is_null() || !spec["targetRefs"].is_null() {
-        return Class::P2;
+        return Meaning::Of(Class::P2);
     }
     let selector = selector(object);
     if selector.is_empty() {
-        return Class::P1;
+        return Meaning::Of(Class::P1);
     }
     // A Sidecar or ProxyConfig that selects is one of its own namespace, even in the root namespace.
     if matches!(object.kind(), "Sidecar" | "ProxyConfig") {
-        return Class::P2;
+        return Meaning::Of(Class::P2);
     }
-    let selected: BTreeSet<&str> = snapshot
-        .pods
-        .iter()
-        .filter(|pod| matches(&selector, &pod.labels))
-        .map(|pod| pod.namespace.as_str())
-        .collect();
+    Meaning::OfPods(selector)
+}
+
+/// What an object means that selects pods in these namespaces.
+pub(crate) fn class_of_pods<'a>(namespaces: impl Iterator<Item = &'a str>, root: &str) -> Class {
+    let selected: BTreeSet<&str> = namespaces.collect();
     if selected.len() == 1 && selected.contains(root) {
         Class::P2
     } else {
@@ -205,27 +224,24 @@ pub(super) fn steps(
         return;
     }
     let moves = moves(snapshot, source, target, late);
-    let pairs: Vec<(ObjectRef, ObjectRef)> = moves
-        .iter()
-        .map(|m| (m.original.clone(), super::guard::id(&m.copy)))
-        .collect();
-    let copies = Check::Copies {
-        pairs: pairs.clone(),
-    };
     if !moves.is_empty() {
-        plan.steps.push(copying(&moves, &copies));
+        let mirrored = mirrored(snapshot, root, target, &moves, true);
+        plan.steps.push(copying(&moves, mirrored));
     }
+    let mirrored = mirrored(snapshot, root, target, &moves, false);
     let names = moves
         .iter()
         .filter(|m| m.original.kind == "AuthorizationPolicy")
         .map(|m| m.original.name.clone());
     let names: Vec<String> = names.collect();
-    plan.steps.push(flip(root, &names, target, copies));
+    plan.steps
+        .push(flip(root, &names, target, &moves, mirrored));
     let at_once = moves.iter().filter(|m| m.at_once);
     let step = retire(
         "filters",
         "take away the originals of filters that would run twice",
         "A filter in the root namespace and in a workload's own one runs twice there.",
+        None,
         at_once,
     );
     plan.steps.extend(step);
@@ -247,11 +263,35 @@ pub(super) fn retire_step(
         "policies-retire",
         "take away the originals of mesh-wide policies",
         "They hold for their own namespace only now, and would go stale there.",
+        // Here, not only at the flip: people may have gone on writing to the old place.
+        Some(mirrored(snapshot, root, target, &moves, true)),
         moves.iter().filter(|m| !m.at_once),
     )
 }
 
-fn copying(moves: &[Move], copies: &Check) -> Step {
+fn mirrored(snapshot: &Snapshot, root: &str, target: &Target, moves: &[Move], same: bool) -> Check {
+    let classes = classify(snapshot, root).into_iter();
+    let stay = classes.filter(|(_, class)| *class == Class::P2);
+    Check::Mirrored {
+        pairs: moves
+            .iter()
+            .map(|m| (m.original.clone(), super::guard::id(&m.copy)))
+            .collect(),
+        stay: stay.map(|(id, _)| id).collect(),
+        same,
+        from: root.to_owned(),
+        to: target.namespace.clone(),
+    }
+}
+
+fn mirror(Move { original, copy, .. }: &Move) -> Action {
+    Action::Mirror {
+        original: original.clone(),
+        copy: copy.clone(),
+    }
+}
+
+fn copying(moves: &[Move], mirrored: Check) -> Step {
     let mut step = Step::new(
         "policies",
         Phase::Switch,
@@ -259,29 +299,28 @@ fn copying(moves: &[Move], copies: &Check) -> Step {
         "They mean nothing there yet. Without them, what is denied today would be open once the root \
          namespace changes: measured, 13 forbidden requests in 14 seconds.",
     );
-    for Move { copy, .. } in moves {
-        step.effect.push(Action::Apply {
-            object: copy.clone(),
-            manager: MANAGER.to_owned(),
-        });
-        let object = super::guard::id(copy);
+    for moved in moves {
+        step.effect.push(mirror(moved));
+        let object = super::guard::id(&moved.copy);
         step.undo.push(Action::Delete {
             object: object.clone(),
         });
         step.undone.push(Check::Absent { object });
     }
-    step.after.push(copies.clone());
+    step.after.push(mirrored);
     step
 }
 
-fn flip(old: &str, policies: &[String], target: &Target, copies: Check) -> Step {
+fn flip(old: &str, policies: &[String], target: &Target, moves: &[Move], mirrored: Check) -> Step {
     let mut step = Step::new(
         "root",
         Phase::Switch,
         "switch the root namespace",
         "istiod reads its mesh configuration again by itself; the same policies hold before and after.",
     );
-    step.before.push(copies);
+    step.before.push(mirrored);
+    // What somebody has changed since they were copied.
+    step.effect.extend(moves.iter().map(mirror));
     let object = target.mesh_config();
     let mesh = |form: &[Value]| {
         let map = form
@@ -326,6 +365,7 @@ fn retire<'a>(
     id: &str,
     title: &str,
     why: &str,
+    mirrored: Option<Check>,
     moves: impl Iterator<Item = &'a Move>,
 ) -> Option<Step> {
     let mut step = Step::new(id, Phase::Switch, title, why);
@@ -346,5 +386,6 @@ fn retire<'a>(
             object: original.clone(),
         });
     }
+    step.before.extend(mirrored);
     (!step.is_empty()).then_some(step)
 }

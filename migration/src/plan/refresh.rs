@@ -206,6 +206,7 @@ fn restart(
         workload: workload.id.clone(),
         revision: Some(revision.to_owned()),
         istiod: istiod.to_owned(),
+        by: revision.to_owned(),
     };
     step.after.push(refreshed(new, &target.namespace));
     step.undone.push(refreshed(old, &source.plane.namespace));

@@ -7,6 +7,7 @@ use kube_apply::Object;
 use mesh::discovery::{ControlPlane, Owner};
 use serde::Serialize;
 
+use super::split::{Pilot, serves};
 use super::{Request, Strategy};
 use crate::inventory::{Snapshot, Source};
 use crate::webhooks;
@@ -83,9 +84,47 @@ pub(super) fn refusals(
         versions(snapshot, plane, request, &mut found);
         place(plane, request, &mut found);
     }
+    pilot(snapshot, request, &mut found);
     injectors(snapshot, &mut found);
     ambient(snapshot, &mut found);
     found
+}
+
+/// A hand-over from a charm that is not there would end at once, and leave the real one's routes.
+fn pilot(snapshot: &Snapshot, request: &Request, found: &mut Vec<Refusal>) {
+    let Some(split) = &request.split else { return };
+    let pilot = Pilot::find(snapshot, &request.from, split);
+    routes(&pilot, found);
+    let from = Some(request.from.as_str());
+    let pods = snapshot
+        .objects
+        .get("apps", "StatefulSet", from, &split.pilot);
+    if pods.is_none() && !pilot.is_known() {
+        found.push(refusal(
+            "no-pilot",
+            format!("no application {} in {}", split.pilot, request.from),
+            "name the application that routes and authorization are handed over from",
+        ));
+    } else if !pilot.routes.is_empty() && !pilot.has_gateway() {
+        found.push(refusal(
+            "no-gateway",
+            format!("routes of {} hang on no Gateway of it", split.pilot),
+            "which proxies would have to run with them cannot be told: let it write its Gateway first",
+        ));
+    }
+}
+
+/// What a route of the old charm serves is how the integrator's is known to serve the same.
+fn routes(pilot: &Pilot<'_>, found: &mut Vec<Refusal>) {
+    let unknown = pilot.routes.iter().filter(|route| serves(route).is_empty());
+    let unknown: Vec<String> = unknown.map(|route| route.id().to_string()).collect();
+    if !unknown.is_empty() {
+        found.push(refusal(
+            "unknown-route",
+            format!("no path and destination in {}", unknown.join(", ")),
+            "whether the integrator serves the same cannot be told: take it away, or hand it over by hand first",
+        ));
+    }
 }
 
 fn rights(snapshot: &Snapshot, found: &mut Vec<Refusal>) {

@@ -24,17 +24,22 @@ pub(super) const BRIDGE: &str = "istio-migrate/bridge";
 /// Label of what the old gateway charm may not delete.
 const KEEP: &str = "istio-migrate/keep";
 const KEEPER: &str = "istio-migration-gateway";
+/// Endpoints of the old charm and of the integrator.
+const INGRESS: &str = "ingress";
+const AUTH: &str = "ingress-auth";
 
 /// What the old charm wrote.
-struct Pilot<'a> {
-    routes: Vec<&'a Object>,
+pub(super) struct Pilot<'a> {
+    pub(super) routes: Vec<&'a Object>,
     guards: Vec<&'a Object>,
+    /// Filters that ask an authorizer and are somebody else's.
+    others: Vec<&'a Object>,
     gateways: Vec<&'a Object>,
     selector: BTreeMap<String, String>,
 }
 
 impl<'a> Pilot<'a> {
-    fn find(snapshot: &'a Snapshot, namespace: &str, split: &Split) -> Self {
+    pub(super) fn find(snapshot: &'a Snapshot, namespace: &str, split: &Split) -> Self {
         let own = format!("{}-{namespace}", split.pilot);
         let scoped = |kind: &'a str, scope: &'a str| -> Vec<&'a Object> {
             let list = snapshot.objects.list(NETWORKING, kind);
@@ -49,23 +54,73 @@ impl<'a> Pilot<'a> {
             .first()
             .and_then(|g| g.pointer("/spec/selector")?.as_object());
         let selector = selector.into_iter().flatten();
+        // The old charm marks its filter with nothing but its name.
+        let filter = format!("{}-authn-filter", split.pilot);
         let filters = snapshot.objects.list(NETWORKING, "EnvoyFilter");
+        let (guards, others) = filters
+            .filter(|f| f.namespace() == Some(namespace) && f.label(BRIDGE).is_none())
+            .filter(|f| asks(f))
+            .partition(|f| f.name() == filter);
         Self {
             routes: scoped("VirtualService", "ingress"),
-            guards: filters
-                .filter(|f| f.namespace() == Some(namespace) && f.label(BRIDGE).is_none())
-                .filter(|f| {
-                    f.value()["spec"]
-                        .to_string()
-                        .contains("envoy.filters.http.ext_authz")
-                })
-                .collect(),
+            guards,
+            others,
             gateways,
             selector: selector
                 .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
                 .collect(),
         }
     }
+
+    /// Whether there is anything by which the old charm is known.
+    pub(super) fn is_known(&self) -> bool {
+        !(self.routes.is_empty() && self.gateways.is_empty() && self.guards.is_empty())
+    }
+
+    /// Whether it is known which pods its routes are for.
+    pub(super) fn has_gateway(&self) -> bool {
+        !self.selector.is_empty()
+    }
+
+    /// The gateways' proxies run with the object, or, for what leaves no name there, it exists.
+    fn in_force(&self, object: ObjectRef, namespace: &str) -> Check {
+        if object.kind == "VirtualService" {
+            Check::Programmed {
+                object,
+                gateway: self.selector.clone(),
+                namespace: namespace.to_owned(),
+            }
+        } else {
+            Check::Exists { object }
+        }
+    }
+
+    /// A copy that the old charm does not know.
+    fn copy(&self, original: &Object, plan: &str, namespace: &str) -> Value {
+        let mut spec = original.value()["spec"].clone();
+        // The copy of a route hangs on the copy of the gateway as well: the old charm deletes its
+        // gateway when authorization fails.
+        if let Some(gateways) = spec["gateways"].as_array_mut() {
+            let copies = self.gateways.iter();
+            gateways.extend(
+                copies.map(|g| Value::from(format!("{namespace}/{}", copy_name(g.name())))),
+            );
+        }
+        json!({
+            "apiVersion": original.id().api_version(), "kind": original.kind(),
+            "metadata": {
+                "name": copy_name(original.name()), "namespace": original.namespace(),
+                "labels": {BRIDGE: plan},
+            },
+            "spec": spec,
+        })
+    }
+}
+
+/// Whether a filter has requests asked about.
+pub(crate) fn asks(filter: &Object) -> bool {
+    let spec = filter.value()["spec"].to_string();
+    spec.contains("envoy.filters.http.ext_authz") || spec.contains("ext_authz.v3.ExtAuthz\"")
 }
 
 /// The steps.
@@ -81,22 +136,37 @@ pub(super) fn steps(
     if request.target.is_none() {
         plan.steps.extend(adopt(source, request));
     }
-    plan.steps.push(bridge(&plan.id, &pilot, namespace));
+    for other in &pilot.others {
+        plan.notes.push(format!(
+            "{} asks an authorizer and is not {}'s: it stays as it is",
+            other.id(),
+            split.pilot
+        ));
+    }
+    plan.steps.push(bridge(&plan.id, &pilot, namespace, split));
     plan.steps.push(deploy(split));
     plan.steps.extend(authorization(&pilot, namespace, split));
     for route in &pilot.routes {
         plan.steps.push(hand_over(route, &pilot, namespace, split));
-        plan.steps
-            .push(lift(&format!("lift-{}", route.name()), &[*route]));
+        let name = format!("lift-{}", route.name());
+        let step = lift(&name, &[*route], &pilot, &plan.id, namespace);
+        plan.steps.push(step);
     }
-    if !pilot.guards.is_empty() {
-        plan.steps.push(lift("lift-authorization", &pilot.guards));
-    }
-    if !pilot.gateways.is_empty() {
-        plan.steps.push(lift("lift-gateway", &pilot.gateways));
+    for (name, originals) in [
+        ("lift-authorization", &pilot.guards),
+        ("lift-gateway", &pilot.gateways),
+    ] {
+        if !originals.is_empty() {
+            let step = lift(name, originals, &pilot, &plan.id, namespace);
+            plan.steps.push(step);
+        }
     }
     gateway(plan, snapshot, namespace, request, split);
-    plan.steps.push(remove(namespace, split));
+    let mut step = remove(namespace, split);
+    // Any of the old charm's own hooks may have run its installer again since they were taken off.
+    step.effect.extend(super::guard::strip(snapshot));
+    step.after.extend(super::guard::not_purged(snapshot));
+    plan.steps.push(step);
     plan.steps.push(sweep(snapshot, &pilot));
 }
 
@@ -149,7 +219,7 @@ fn copy_id(object: &Object) -> ObjectRef {
     }
 }
 
-fn bridge(plan: &str, pilot: &Pilot<'_>, namespace: &str) -> Step {
+fn bridge(plan: &str, pilot: &Pilot<'_>, namespace: &str, split: &Split) -> Step {
     let mut step = Step::new(
         "bridge-routes",
         Phase::HandOver,
@@ -163,25 +233,7 @@ fn bridge(plan: &str, pilot: &Pilot<'_>, namespace: &str) -> Step {
         .chain(&pilot.gateways)
         .chain(&pilot.routes)
     {
-        let mut spec = original.value()["spec"].clone();
-        // The copy of a route hangs on the copy of the gateway as well: the old charm deletes its
-        // gateway when authorization fails.
-        if let Some(gateways) = spec["gateways"].as_array_mut() {
-            let copies: Vec<Value> = pilot
-                .gateways
-                .iter()
-                .map(|g| format!("{namespace}/{}", copy_name(g.name())).into())
-                .collect();
-            gateways.extend(copies);
-        }
-        let copy = json!({
-            "apiVersion": original.id().api_version(), "kind": original.kind(),
-            "metadata": {
-                "name": copy_name(original.name()), "namespace": original.namespace(),
-                "labels": {BRIDGE: plan},
-            },
-            "spec": spec,
-        });
+        let copy = pilot.copy(original, plan, namespace);
         let object = id(&copy);
         step.effect.push(Action::Apply {
             object: copy,
@@ -196,15 +248,27 @@ fn bridge(plan: &str, pilot: &Pilot<'_>, namespace: &str) -> Step {
         step.undone.push(Check::Absent {
             object: object.clone(),
         });
-        step.after.push(if original.kind() == "VirtualService" {
-            Check::Programmed {
-                object,
-                gateway: pilot.selector.clone(),
-                namespace: namespace.to_owned(),
-            }
-        } else {
-            Check::Exists { object }
-        });
+        step.after.push(pilot.in_force(object, namespace));
+        // Whoever uses a copy loses it here: what it stands in for has to be back.
+        step.before_undo
+            .push(pilot.in_force(original.id(), namespace));
+    }
+    if !pilot.guards.is_empty() {
+        step.reverse.extend(relate(
+            &split.authorizer,
+            AUTH,
+            &split.integrator,
+            &split.pilot,
+        ));
+    }
+    for route in &pilot.routes {
+        let application = application(route, split);
+        step.reverse.extend(relate(
+            application,
+            INGRESS,
+            &split.integrator,
+            &split.pilot,
+        ));
     }
     step
 }
@@ -237,16 +301,11 @@ fn authorization(pilot: &Pilot<'_>, namespace: &str, split: &Split) -> Option<St
         "The copy of the old filter guards it meanwhile; both may ask at once, which denies what either \
          denies.",
     );
-    step.commands = vec![
-        format!(
-            "juju remove-relation {}:ingress-auth AUTH:ingress-auth",
-            split.pilot
-        ),
-        format!(
-            "juju integrate {}:ingress-auth AUTH:ingress-auth",
-            split.integrator
-        ),
-    ];
+    step.commands = relate(&split.authorizer, AUTH, &split.pilot, &split.integrator);
+    step.reverse = relate(&split.authorizer, AUTH, &split.integrator, &split.pilot);
+    for guard in &pilot.guards {
+        step.undone.push(Check::Exists { object: guard.id() });
+    }
     let mut not: Vec<ObjectRef> = pilot.guards.iter().map(|g| g.id()).collect();
     not.extend(pilot.guards.iter().map(|g| copy_id(g)));
     step.after.push(Check::Guarded {
@@ -257,6 +316,22 @@ fn authorization(pilot: &Pilot<'_>, namespace: &str, split: &Split) -> Option<St
     Some(step)
 }
 
+/// The application that a route is of.
+fn application<'a>(route: &'a Object, split: &'a Split) -> &'a str {
+    let name = route.name();
+    let mut known = split.applications.iter();
+    let known = known.find(|application| name.starts_with(application.as_str()));
+    known.map_or(name, String::as_str)
+}
+
+/// Has an application's relation go from one application to another.
+fn relate(application: &str, endpoint: &str, from: &str, to: &str) -> Vec<String> {
+    vec![
+        format!("juju remove-relation {from}:{endpoint} {application}:{endpoint}"),
+        format!("juju integrate {to}:{endpoint} {application}:{endpoint}"),
+    ]
+}
+
 fn hand_over(route: &Object, pilot: &Pilot<'_>, namespace: &str, split: &Split) -> Step {
     let name = route.name();
     let mut step = Step::new(
@@ -265,21 +340,10 @@ fn hand_over(route: &Object, pilot: &Pilot<'_>, namespace: &str, split: &Split) 
         &format!("have the integrator serve what {name} serves"),
         "The copy serves meanwhile; it goes once the integrator's route is in the gateways' proxies.",
     );
-    let application = split
-        .applications
-        .iter()
-        .find(|application| name.starts_with(application.as_str()))
-        .map_or(name, String::as_str);
-    step.commands = vec![
-        format!(
-            "juju remove-relation {}:ingress {application}:ingress",
-            split.pilot
-        ),
-        format!(
-            "juju integrate {}:ingress {application}:ingress",
-            split.integrator
-        ),
-    ];
+    let application = application(route, split);
+    step.commands = relate(application, INGRESS, &split.pilot, &split.integrator);
+    step.reverse = relate(application, INGRESS, &split.integrator, &split.pilot);
+    step.undone.push(pilot.in_force(route.id(), namespace));
     let mut not: Vec<ObjectRef> = pilot.routes.iter().map(|r| r.id()).collect();
     not.extend(pilot.routes.iter().map(|r| copy_id(r)));
     step.after.push(Check::Replaced {
@@ -315,7 +379,7 @@ pub(crate) fn serves(route: &Object) -> Vec<(String, String)> {
     found
 }
 
-fn lift(name: &str, originals: &[&Object]) -> Step {
+fn lift(name: &str, originals: &[&Object], pilot: &Pilot<'_>, plan: &str, namespace: &str) -> Step {
     let mut step = Step::new(
         name,
         Phase::HandOver,
@@ -327,7 +391,14 @@ fn lift(name: &str, originals: &[&Object]) -> Step {
         step.effect.push(Action::Delete {
             object: object.clone(),
         });
-        step.after.push(Check::Absent { object });
+        step.after.push(Check::Absent {
+            object: object.clone(),
+        });
+        step.undo.push(Action::Apply {
+            object: pilot.copy(original, plan, namespace),
+            manager: MANAGER.to_owned(),
+        });
+        step.undone.push(pilot.in_force(object, namespace));
     }
     step
 }
@@ -554,7 +625,7 @@ fn remove(namespace: &str, split: &Split) -> Step {
         &split.pilot,
     );
     "Its remove hook writes its routes once more and then purges: the guard keeps the definitions, and \
-     nothing else carries the label that a purge looks for."
+     a purge finds nothing else as long as its label is not written again."
         .clone_into(&mut step.why);
     step.forward_only = true;
     step.commands = vec![format!(

@@ -4,16 +4,16 @@
 //! configurations, which point at the same istiod, and the old ones go.
 
 use kube_apply::Object;
+use mesh::control_plane::webhooks::DEFAULT_VALIDATOR;
 use serde_json::{Value, json};
 
 use super::Request;
 use super::data::{Action, Check, Phase, Plan, Step};
 use super::guard::id;
 use super::target::{Target, armed, is_webhook};
+use crate::api::fresh;
 use crate::inventory::{Snapshot, Source};
 use crate::webhooks;
-
-const DEFAULT_VALIDATOR: &str = "istiod-default-validator";
 
 /// Points the old configurations at the new istiod, and puts the new ones beside them.
 pub(super) fn steps(
@@ -119,22 +119,6 @@ fn pointed(live: &Object, source: &Source<'_>, target: &Target) -> Value {
     }
     // Each istiod writes the CA of the configurations that carry its revision.
     value["metadata"]["labels"]["istio.io/rev"] = target.revision.as_str().into();
-    value
-}
-
-/// An object as it is created again.
-fn fresh(mut value: Value) -> Value {
-    if let Some(metadata) = value["metadata"].as_object_mut() {
-        for owned_by_server in [
-            "uid",
-            "resourceVersion",
-            "generation",
-            "creationTimestamp",
-            "managedFields",
-        ] {
-            metadata.remove(owned_by_server);
-        }
-    }
     value
 }
 

@@ -5,13 +5,13 @@ use kube_apply::Object;
 use mesh::control_plane::render::webhooks_of;
 use mesh::control_plane::{RenderProblem, Settings, control_plane};
 use mesh::discovery::ControlPlane;
-use mesh::payload::Payload;
+use mesh::payload::{ChartName, Payload};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::guard::id;
 use super::{Request, Strategy};
-use crate::inventory::PURGED;
+use crate::inventory::{PURGED, Snapshot, Source, control_planes};
 
 const ADMISSION: &str = "admissionregistration.k8s.io";
 /// Labels by which istioctl knows its own.
@@ -40,18 +40,42 @@ pub struct Target {
 /// Why there are no objects.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
+    /// There is nothing to take the mesh configuration over from.
+    #[error("no istiod in namespace {0}")]
+    NoSource(String),
     /// The charts refuse the values.
     #[error("the new control plane does not render")]
     Render(#[from] RenderProblem),
 }
 
 impl Target {
-    /// Renders a release. `settings` are those of the end; `mesh` is the mesh configuration of the
-    /// source, which the new control plane takes over where the settings say nothing.
+    /// What a release makes in place of the control plane in `from`. `settings` are those of the end;
+    /// the mesh configuration of the source is taken over where they say nothing.
     ///
     /// # Errors
-    /// Values that the charts refuse.
-    pub fn render(
+    /// No control plane in `from`, and values that the charts refuse.
+    pub fn of(
+        payload: &Payload,
+        snapshot: &Snapshot,
+        from: &str,
+        settings: &Settings,
+        strategy: Strategy,
+    ) -> Result<Self, TargetError> {
+        let planes = control_planes(snapshot).into_iter();
+        let revision = settings.revision.label();
+        let mut planes = planes.filter(|plane| {
+            let target = plane.namespace == settings.namespace.as_str();
+            plane.namespace == from && !(target && plane.revision.label() == revision)
+        });
+        let plane = planes.next();
+        let plane = plane.ok_or_else(|| TargetError::NoSource(from.to_owned()))?;
+        let source = Source::new(snapshot, plane);
+        let version = &payload.chart(ChartName::Istiod).app_version;
+        let mesh = source.mesh();
+        Self::render(payload, version, settings, &source.plane, &mesh, strategy)
+    }
+
+    fn render(
         payload: &Payload,
         version: &str,
         settings: &Settings,

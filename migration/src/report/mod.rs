@@ -23,8 +23,13 @@ fn phrase(action: &Action) -> String {
         }
         Action::Delete { object } => format!("delete {object}"),
         Action::Patch { object, patch } => format!("patch {object}: {}", fields(patch)),
-        Action::JsonPatch { object, .. } => format!("patch {object}: its addresses of istiod"),
         Action::Restore { object } => format!("restore {object}"),
+        Action::Readdress { workload, to, .. } => format!("point {workload} at {to}"),
+        Action::Mirror { original, copy } => {
+            let namespace = copy["metadata"]["namespace"].as_str().unwrap_or_default();
+            format!("copy {original} to {namespace}")
+        }
+        Action::DeleteCopy { name, to, .. } => format!("delete the copy of Secret {name} in {to}"),
         Action::CopySecret { name, from, to } => {
             format!("copy Secret {name} from {from} to {to} (its content is not shown)")
         }

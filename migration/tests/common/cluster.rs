@@ -1,7 +1,7 @@
 //! The starting point: an Istio as istio-pilot and istio-gateway make it, and users on it.
 
 use kube_apply::testing::FakeApi;
-use migration::plan::Target;
+use migration::plan::{GatewayChoice, Split, Target};
 use migration::{Request, plan::NewOwner};
 use serde_json::{Value, json};
 
@@ -189,7 +189,7 @@ fn validator(name: &str, revision: &str, namespace: &str, policy: &str) -> Value
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "reads as what is built")]
-fn custom(
+pub(crate) fn custom(
     group: &str,
     kind: &str,
     namespace: &str,
@@ -259,7 +259,13 @@ fn gateway() -> Vec<Value> {
     ]
 }
 
-fn routes() -> Vec<Value> {
+/// Name of the old charm's filter.
+pub(crate) const FILTER: &str = "istio-pilot-authn-filter";
+/// What the integrator calls its filter.
+pub(crate) const GUARD: &str = "integrated.ext_authz";
+
+/// What the old charm writes for its relations.
+pub(crate) fn pilot_objects() -> Vec<Value> {
     let scope = |scope: &str| {
         json!({"app.kubernetes.io/instance": format!("istio-pilot-{OLD}"),
                "kubernetes-resource-handler-scope": scope})
@@ -285,7 +291,7 @@ fn routes() -> Vec<Value> {
             "networking.istio.io/v1alpha3",
             "EnvoyFilter",
             OLD,
-            "istio-pilot-authn-filter",
+            FILTER,
             json!({}),
             filter,
         ),
@@ -437,7 +443,11 @@ pub(crate) fn pilot_cluster() -> FakeApi {
         OLD,
         "Fail",
     ));
-    for object in gateway().into_iter().chain(routes()).chain(policies()) {
+    for object in gateway()
+        .into_iter()
+        .chain(pilot_objects())
+        .chain(policies())
+    {
         fake.seed(object);
     }
     fake.seed(workload("Deployment", "appa", "srv", 1, json!({})));
@@ -520,4 +530,28 @@ pub(crate) fn request() -> Request {
         manager: "istio-k8s/control-plane".to_owned(),
     });
     request
+}
+
+/// Another place and the two charms, all at once.
+pub(crate) fn move_and_split(gateway: GatewayChoice) -> Request {
+    Request {
+        split: Some(Split {
+            pilot: "istio-pilot".to_owned(),
+            gateway: "istio-ingressgateway".to_owned(),
+            daemon: "istio-k8s".to_owned(),
+            integrator: "istio-integrator".to_owned(),
+            authorizer: "AUTH".to_owned(),
+            applications: Vec::new(),
+        }),
+        gateway,
+        ..request()
+    }
+}
+
+/// The two charms, the control plane where it is.
+pub(crate) fn split(gateway: GatewayChoice) -> Request {
+    Request {
+        target: None,
+        ..move_and_split(gateway)
+    }
 }

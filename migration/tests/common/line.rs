@@ -61,6 +61,16 @@ impl Line {
         self.calls.get()
     }
 
+    pub(crate) fn fake(&self) -> &FakeApi {
+        &self.fake
+    }
+
+    /// Looks at the gateway now.
+    pub(crate) fn look(&self) {
+        let wrong = play::exposed(&self.fake);
+        self.violations.borrow_mut().extend(wrong);
+    }
+
     /// What was ever wrong with injection, as seen after every write.
     pub(crate) fn violations(&self) -> Vec<String> {
         self.violations.borrow().clone()
@@ -111,6 +121,11 @@ impl Line {
             let wrong = play::settle(&self.fake);
             self.violations.borrow_mut().extend(wrong);
         }
+        if write.is_some_and(play::routes) {
+            self.violations
+                .borrow_mut()
+                .extend(play::exposed(&self.fake));
+        }
         match fault {
             Some(Fault::Kill) => {
                 self.dead.set(true);
@@ -119,26 +134,6 @@ impl Line {
             Some(Fault::Timeout) => Err(lost()),
             _ => answer,
         }
-    }
-
-    fn has(&self, api_version: &str, kind: &str, name: &str) -> bool {
-        self.fake
-            .get(&ObjectRef::cluster(api_version, kind, name))
-            .is_some()
-    }
-
-    /// What a policy of ours refuses to delete.
-    fn is_guarded(&self, id: &ObjectRef) -> bool {
-        let policy = |name| {
-            let kind = "ValidatingAdmissionPolicyBinding";
-            self.has("admissionregistration.k8s.io/v1", kind, name)
-        };
-        let kept = || {
-            let live = self.fake.get(id).unwrap_or_default();
-            live["metadata"]["labels"]["istio-migrate/keep"].is_string()
-        };
-        (id.kind == "CustomResourceDefinition" && policy("istio-migration-guard"))
-            || (policy("istio-migration-gateway") && kept())
     }
 }
 
@@ -179,14 +174,9 @@ impl Api for Line {
             .await
     }
 
-    async fn json_patch(&self, id: &ObjectRef, operations: &Value) -> Result<Object> {
-        let patched = self.engine.json_patch(id, operations, MANAGER);
-        self.call(Some(&id.kind), patched).await
-    }
-
     async fn delete(&self, id: &ObjectRef, options: &Delete) -> Result<bool> {
         let deleted = async {
-            if self.is_guarded(id) {
+            if play::is_guarded(&self.fake, id) {
                 return Err(Error::Denied {
                     object: Box::new(id.clone()),
                     message: "guarded".to_owned(),

@@ -11,6 +11,7 @@
 
 pub(crate) mod cluster;
 pub(crate) mod line;
+pub(crate) mod people;
 pub(crate) mod play;
 
 use std::collections::BTreeMap;
@@ -66,16 +67,38 @@ pub(crate) async fn attempt(
             .await
             .map_err(|error| error.to_string())?;
         let plan = plan(&snapshot, request).map_err(|refusals| format!("{refusals:?}"))?;
-        executor.begin(&plan).await.map_err(told)?;
+        executor.begin(&plan, &snapshot).await.map_err(told)?;
     }
     executor.run(limits, &Silent).await.map_err(told)
+}
+
+/// Goes on, with people who do what they are asked for, until a limit or the end.
+pub(crate) async fn with_people(
+    line: &Line,
+    request: &Request,
+    limits: &Limits,
+) -> Result<Stand, String> {
+    let mut asked = 0;
+    loop {
+        let stand = attempt(line, request, limits).await?;
+        match stand {
+            Stand::Waiting { commands, .. } if asked < 20 => {
+                for command in &commands {
+                    people::act(line.fake(), command);
+                    line.look();
+                }
+                asked += 1;
+            }
+            stand => return Ok(stand),
+        }
+    }
 }
 
 /// Goes on until it is done.
 pub(crate) async fn finish(fake: &FakeApi, request: &Request) -> Vec<String> {
     let line = Line::new(fake);
     for _ in 0..5 {
-        match attempt(&line, request, &Limits::default()).await {
+        match with_people(&line, request, &Limits::default()).await {
             Ok(Stand::Done) => return line.violations(),
             Ok(other) => panic!("stands at {other:?}"),
             Err(error) => drop(error),

@@ -36,6 +36,52 @@ pub(crate) fn concerns(kind: &str) -> bool {
         )
 }
 
+/// Whether a write of this kind may open a gateway or take a route away.
+pub(crate) fn routes(kind: &str) -> bool {
+    matches!(kind, "VirtualService" | "EnvoyFilter" | "Gateway")
+}
+
+/// What is wrong with the gateway now: a route without anything that asks, and paths that nobody
+/// serves.
+pub(crate) fn exposed(fake: &FakeApi) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let filters = of_kind(fake, "EnvoyFilter");
+    let guarded = filters.iter().any(|filter| {
+        text(filter, "/metadata/namespace") == super::OLD
+            && text(filter, "/spec/workloadSelector/labels/istio") == "ingressgateway"
+    });
+    let served = of_kind(fake, "VirtualService");
+    let served: Vec<&str> = served
+        .iter()
+        .filter(|route| text(route, "/metadata/namespace") == super::OLD)
+        .map(|route| text(route, "/spec/http/0/match/0/uri/prefix"))
+        .collect();
+    if !guarded && !served.is_empty() {
+        wrong.push(format!("{served:?} are open to everybody"));
+    }
+    for path in ["/notebooks/", "/pipelines/"] {
+        if !served.contains(&path) {
+            wrong.push(format!("nobody serves {path}"));
+        }
+    }
+    wrong
+}
+
+/// What a policy of the migration refuses to delete.
+pub(crate) fn is_guarded(fake: &FakeApi, id: &ObjectRef) -> bool {
+    let policy = |name| {
+        let kind = "ValidatingAdmissionPolicyBinding";
+        let id = ObjectRef::cluster("admissionregistration.k8s.io/v1", kind, name);
+        fake.get(&id).is_some()
+    };
+    let kept = || {
+        let live = fake.get(id).unwrap_or_default();
+        live["metadata"]["labels"]["istio-migrate/keep"].is_string()
+    };
+    (id.kind == "CustomResourceDefinition" && policy("istio-migration-guard"))
+        || (policy("istio-migration-gateway") && kept())
+}
+
 /// Lets the controllers act; what is wrong with injection now.
 pub(crate) fn settle(fake: &FakeApi) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -279,8 +325,9 @@ pub(crate) fn envoy(fake: &FakeApi) -> String {
             "AuthorizationPolicy" if namespace == root => {
                 let _ = writeln!(out, "ns[{namespace}]-policy[{name}]");
             }
-            "EnvoyFilter" if object.to_string().contains("ext_authz") => {
-                out.push_str("envoy.extensions.filters.http.ext_authz.v3.ExtAuthz\n");
+            "EnvoyFilter" if namespace == super::OLD => {
+                let filter = text(&object, "/spec/configPatches/0/patch/value/name");
+                let _ = writeln!(out, "\"name\": \"{filter}\"");
             }
             _ => {}
         }

@@ -28,19 +28,40 @@ pub fn root(pem: &str, now: i64, object: &str) -> Option<Finding> {
     Some(finding.mended_by(mend))
 }
 
+/// As much of a certificate as a root of trust needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// All of it, by which it is known.
+    pub der: Vec<u8>,
+    /// Its first second, since 1970.
+    pub not_before: i64,
+    /// Its last second, since 1970.
+    pub not_after: i64,
+}
+
 /// The end of the first certificate of a PEM text, in seconds since 1970; none if it is no
 /// certificate.
 pub fn end(pem: &str) -> Option<i64> {
+    first(pem).map(|certificate| certificate.not_after)
+}
+
+/// The first certificate of a PEM text.
+pub fn first(pem: &str) -> Option<Certificate> {
     let body = pem.split_once("-----BEGIN CERTIFICATE-----")?.1;
     let body = body.split_once("-----END CERTIFICATE-----")?.0;
     let base64: String = body.split_whitespace().collect();
     let der: ByteString = serde_json::from_value(Value::String(base64)).ok()?;
-    not_after(&der.0)
+    let (not_before, not_after) = validity(&der.0)?;
+    Some(Certificate {
+        der: der.0,
+        not_before,
+        not_after,
+    })
 }
 
 /// Certificate ::= SEQUENCE { tbsCertificate SEQUENCE { \[0\] version, serialNumber, signature, issuer,
 /// validity SEQUENCE { notBefore, notAfter }, … }, … } (RFC 5280, 4.1).
-fn not_after(der: &[u8]) -> Option<i64> {
+fn validity(der: &[u8]) -> Option<(i64, i64)> {
     let (_, certificate, _) = element(der)?;
     let (_, mut tbs, _) = element(certificate)?;
     let (tag, _, rest) = element(tbs)?;
@@ -51,9 +72,10 @@ fn not_after(der: &[u8]) -> Option<i64> {
         tbs = element(tbs)?.2;
     }
     let (_, validity, _) = element(tbs)?;
-    let (_, _, after_first) = element(validity)?;
-    let (tag, time, _) = element(after_first)?;
-    seconds(tag, std::str::from_utf8(time).ok()?)
+    let (first_tag, first, after_first) = element(validity)?;
+    let (last_tag, last, _) = element(after_first)?;
+    let time = |tag, text| seconds(tag, std::str::from_utf8(text).ok()?);
+    Some((time(first_tag, first)?, time(last_tag, last)?))
 }
 
 /// One DER element: its tag, its content and what follows it.
@@ -179,5 +201,11 @@ mod tests {
         ] {
             assert_eq!(end(text), None, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_certificate_tells_its_first_second_as_well_as_its_last() {
+        let read = first(&pem("200102000000Z")).unwrap();
+        assert_eq!(read.not_after - read.not_before, DAY);
     }
 }

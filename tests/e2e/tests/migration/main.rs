@@ -19,7 +19,6 @@ use kube_apply::{Connect, Engine, Object, Query};
 use mesh::control_plane::Settings;
 use mesh::payload::Payload;
 use migration::execute::{Clock as _, Limits, SystemClock};
-use migration::inventory::{Source, control_planes};
 use migration::plan::{Strategy, Target};
 use migration::{Executor, Progress, Request, Snapshot, Stand, plan, report};
 use serde_json::Value;
@@ -43,11 +42,6 @@ impl Progress for Told {
 
 async fn request(engine: &Engine) -> Result<(Snapshot, Request)> {
     let snapshot = Snapshot::read(engine, OLD, NEW, SystemClock.now()).await?;
-    let plane = control_planes(&snapshot)
-        .into_iter()
-        .find(|plane| plane.namespace == OLD)
-        .context("no istiod")?;
-    let source = Source::new(&snapshot, plane);
     let payload = Payload::from_tar_gz(&std::fs::read(V1_31.payload()?)?)?;
     let settings = Settings {
         profile: "minimal".to_owned(),
@@ -57,15 +51,7 @@ async fn request(engine: &Engine) -> Result<(Snapshot, Request)> {
         kubernetes_version: Some(engine.server_version().await?),
         ..Settings::new(NEW.parse()?, "m1".parse()?)
     };
-    let mesh = source.mesh();
-    let target = Target::render(
-        &payload,
-        V1_31.version,
-        &settings,
-        &source.plane,
-        &mesh,
-        Strategy::ZeroDowntime,
-    )?;
+    let target = Target::of(&payload, &snapshot, OLD, &settings, Strategy::ZeroDowntime)?;
     Ok((snapshot, Request::moving(OLD, target)))
 }
 
@@ -127,7 +113,7 @@ async fn there_back_and_there(lab: &Lab, engine: &Engine, load: &Load<'_>) -> Re
     let (snapshot, wanted) = request(engine).await?;
     let first = plan(&snapshot, &wanted).map_err(|r| anyhow::anyhow!(report::refusals(&r)))?;
     println!("{}", report::text(&first, None));
-    executor.begin(&first).await?;
+    executor.begin(&first, &snapshot).await?;
     let stand = go(&executor, Some("drain")).await?;
     ensure!(matches!(stand, Stand::Paused { .. }), "{stand:?}");
     let told = Told(Instant::now());
@@ -141,7 +127,7 @@ async fn there_back_and_there(lab: &Lab, engine: &Engine, load: &Load<'_>) -> Re
 
     let (snapshot, wanted) = request(engine).await?;
     let second = plan(&snapshot, &wanted).map_err(|r| anyhow::anyhow!(report::refusals(&r)))?;
-    executor.begin(&second).await?;
+    executor.begin(&second, &snapshot).await?;
     go(&executor, Some("policies-retire")).await?;
     let purged = lab.purge()?;
     println!("purge: {purged}");
