@@ -47,8 +47,9 @@ impl Lab {
             keep: false,
         };
         let node = start(&options)?;
-        let kubeconfig = node.kubeconfig();
-        Self::on(name, kubeconfig, Some(node))
+        // With the node's logs, which outlive it: another test's model is another's.
+        let dir = node.logs().join("juju");
+        Self::on(name, node.kubeconfig(), Some(node), dir)
     }
 
     /// The same for the demo, whose charms are packed: on the cluster of `kubeconfig` if there is
@@ -62,20 +63,20 @@ impl Lab {
         kubeconfig: Option<PathBuf>,
         keep: bool,
     ) -> Result<Self> {
+        // Where `cargo xtask juju` looks for it.
+        let dir = testbed::root().join("juju");
         if let Some(kubeconfig) = kubeconfig {
-            return Self::on(name, kubeconfig, None);
+            return Self::on(name, kubeconfig, None, dir);
         }
         let node = start(&node::Options {
             istio: istios.to_vec(),
             keep,
         })?;
-        let kubeconfig = node.kubeconfig();
-        Self::on(name, kubeconfig, Some(node))
+        Self::on(name, node.kubeconfig(), Some(node), dir)
     }
 
-    fn on(name: &str, kubeconfig: PathBuf, node: Option<Node>) -> Result<Self> {
+    fn on(name: &str, kubeconfig: PathBuf, node: Option<Node>, dir: PathBuf) -> Result<Self> {
         let api = Api::connect(&kubeconfig)?;
-        let dir = testbed::root().join("juju");
         let data = dir.clone();
         let model = data.join("models").join(name);
         if model.exists() {

@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 /// Port of the Service.
 pub const HTTP_PORT: u16 = 8080;
 
+/// Juju's label of an application's pods: a Service that selects by it is the application's own.
+const OWN: &str = "app.kubernetes.io/name";
+
 /// How long a hook waits for the server to run.
 const ROLLOUT: Duration = Duration::from_mins(1);
 
@@ -68,7 +71,11 @@ fn set(charm: &str, view: &ModelView, stages: Vec<Stage>) -> ObjectsSet {
 fn deployment(args: &[&str], view: &ModelView) -> Value {
     let app = view.context.app.as_str();
     let inject = view.config.bool("inject").unwrap_or(false);
-    let labels = json!({"app": app, "sidecar.istio.io/inject": inject.to_string()});
+    let labels = json!({
+        "app": app,
+        OWN: app,
+        "sidecar.istio.io/inject": inject.to_string(),
+    });
     let mut container = json!({
         "name": "server",
         "image": view.config.str("image").unwrap_or_default(),
@@ -111,7 +118,7 @@ fn service(view: &ModelView) -> Value {
             "labels": {"app": app},
         },
         "spec": {
-            "selector": {"app": app},
+            "selector": {"app": app, OWN: app},
             "ports": [{"name": "http", "port": HTTP_PORT, "targetPort": "http", "protocol": "TCP"}],
         },
     })
