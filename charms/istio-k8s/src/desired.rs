@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::observe::inventory;
 use crate::upgrade::flow::{Fallback, Replacement};
-use crate::upgrade::proof;
+use crate::upgrade::images;
 use crate::validate::{Installation, Kept, Order, Validated};
 use crate::work::Objects;
 
@@ -100,7 +100,7 @@ fn replacement(view: &ModelView, of: &Installation, stages: &[Stage]) -> Option<
         injects: change.injects.then(|| {
             (
                 of.settings.revision.clone(),
-                proof::proxy_image(&of.control_plane),
+                images::proxy_image(&of.control_plane),
             )
         }),
         namespace: of.settings.namespace.to_string(),

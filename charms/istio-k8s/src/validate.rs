@@ -1,25 +1,26 @@
 //! Decides, from what was read, whether there is something to install and what. Pure.
 
+mod injectors;
+mod revisions;
+
 use std::collections::BTreeSet;
 
 use juju_charm::{Event, ModelView, Problem};
-use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
-use kube_apply::{Inventory, Object};
+use kube_apply::Object;
 use mesh::Revision;
 use mesh::control_plane::{ControlPlane, Settings};
-use mesh::injection::{is_injector, overlaps};
-use mesh::upgrade::finding;
 use semver::Version;
 use serde_json::Value;
 
-use crate::actions;
+use self::injectors::no_second_injector;
+use self::revisions::asked_revisions;
 use crate::config::{Options, UpgradeStrategy};
 use crate::inputs::{Inputs, inputs};
-use crate::observe::{Proxies, RELEASE, Release, ReleaseTrouble, View, inventory};
+use crate::observe::{RELEASE, Release, ReleaseTrouble, View, inventory};
 use crate::upgrade::assemble::assemble;
 pub use crate::upgrade::assemble::{Installation, Kept, Order};
 use crate::upgrade::checks;
-use crate::upgrade::target::{Intent, Target};
+use crate::upgrade::target::Target;
 use crate::{authority, gateway_api, singletons};
 
 /// What to do.
@@ -84,7 +85,7 @@ fn migrating(view: &ModelView, cluster: &View) -> Option<Problem> {
     let app = &view.context.app;
     let hint = format!("juju run {app}/leader migrate");
     match &cluster.migration {
-        Some(journal) if journal.unreadable => Some(Problem::blocked(
+        Some(journal) if journal.is_unreadable() => Some(Problem::blocked(
             "ConfigMap istio-migration/journal of a migration cannot be read",
         )),
         Some(journal) if !journal.has_ended() => {
@@ -149,85 +150,6 @@ fn retries(view: &ModelView) -> bool {
     view.action
         .as_ref()
         .is_some_and(|action| action.name == "upgrade")
-}
-
-/// What an action asks of a revision is about one of ours, and one that may go.
-fn asked_revisions(view: &ModelView, cluster: &View, target: &Target) -> Result<(), Problem> {
-    let app = &view.context.app;
-    let fleet = &cluster.fleet;
-    let known = |revision: &str| {
-        fleet.running.contains_key(revision) || fleet.records.contains_key(revision)
-    };
-    let intent = view
-        .action
-        .as_ref()
-        .map_or(Ok(Intent::Keep), actions::intent);
-    match intent.map_err(Problem::blocked)? {
-        Intent::Rollback(Some(revision)) if !known(revision.label()) => {
-            return Err(Problem::blocked(format!(
-                "parameter revision: {revision} is no revision of {app}"
-            )));
-        }
-        Intent::Remove(revision) => removable(view, cluster, target, &revision)?,
-        Intent::Promote if !fleet.records.contains_key(target.revision.label()) => {
-            let revision = &target.revision;
-            let why = format!("revision {revision} has not come up, so it is not promoted");
-            return Err(Problem::waiting(why));
-        }
-        Intent::Keep | Intent::Promote | Intent::Rollback(_) => {}
-    }
-    // What is not recorded cannot be kept: it would be pruned under its proxies.
-    let unknown = target
-        .others
-        .iter()
-        .find(|other| !fleet.records.contains_key(*other));
-    match unknown {
-        Some(other) => Err(Problem::blocked(format!(
-            "revision {other} has not come up, so it cannot be kept beside {}",
-            target.revision
-        ))
-        .with_hint(format!(
-            "juju run {app}/leader remove-revision revision={other}"
-        ))),
-        None => Ok(()),
-    }
-}
-
-/// A revision goes when nothing depends on it.
-fn removable(
-    view: &ModelView,
-    cluster: &View,
-    target: &Target,
-    revision: &Revision,
-) -> Result<(), Problem> {
-    let app = &view.context.app;
-    if *revision == target.revision {
-        let why = format!("revision {revision} is what the attached release runs as");
-        return Err(Problem::blocked(why));
-    }
-    if target.holder.as_ref() == Some(revision) {
-        let why = format!("revision {revision} answers for the default");
-        return Err(Problem::blocked(why).with_hint(format!("juju run {app}/leader promote")));
-    }
-    let Some(Proxies { proxies, failures }) = &cluster.proxies else {
-        return Err(Problem::waiting("the proxies were not read"));
-    };
-    let left: Vec<String> = proxies
-        .iter()
-        .filter(|proxy| proxy.revision == revision.label())
-        .map(|proxy| proxy.proxy.clone())
-        .collect();
-    if !left.is_empty() {
-        let why = format!("revision {revision} still serves {}", finding::few(&left));
-        let hint = format!("juju run {app}/leader proxy-status revision={revision}");
-        return Err(Problem::blocked(why).with_hint(hint));
-    }
-    if let Some(failure) = failures.first() {
-        return Err(Problem::blocked(format!(
-            "which proxies are left is not known: {failure}"
-        )));
-    }
-    Ok(())
 }
 
 /// The option `version` and the attached release are to agree.
@@ -344,53 +266,4 @@ fn each_object_once(control_plane: &ControlPlane, webhooks: &[Value]) -> Result<
         }
     }
     Ok(())
-}
-
-/// A pod that two injectors take is injected twice, so ours does not come beside a foreign one.
-fn no_second_injector(
-    view: &ModelView,
-    cluster: &View,
-    inventory: &Inventory,
-    webhooks: &[Value],
-    running: bool,
-) -> Result<(), Problem> {
-    let foreign: Vec<MutatingWebhookConfiguration> = cluster
-        .mutating
-        .iter()
-        .filter(|c| !inventory.owns(c) && !is_adopted(view, c, webhooks))
-        .filter_map(|c| c.typed().ok())
-        .filter(is_injector)
-        .collect();
-    let ours: Vec<MutatingWebhookConfiguration> = webhooks
-        .iter()
-        .filter(|o| o["kind"] == "MutatingWebhookConfiguration")
-        .filter_map(|o| serde_json::from_value(o.clone()).ok())
-        .collect();
-    let Some(overlap) = overlaps(&ours, &foreign).into_iter().next() else {
-        return Ok(());
-    };
-    let problem = Problem::blocked(format!(
-        "{} of another Istio injects the same pods",
-        overlap.other
-    ));
-    if running {
-        // Its revision does not change; which of the two gives way is a person's decision.
-        return Err(problem);
-    }
-    Err(problem.with_hint(format!("juju config {} revision=NAME", view.context.app)))
-}
-
-/// Whether the action `adopt` would take the configuration over: it is one of ours by its name, or
-/// leads to the same istiod.
-fn is_adopted(view: &ModelView, config: &Object, webhooks: &[Value]) -> bool {
-    let adopts = view.action.as_ref().is_some_and(|a| a.name == "adopt");
-    let service = |config: &Value| config["webhooks"][0]["clientConfig"]["service"].clone();
-    adopts
-        && webhooks.iter().any(|ours| {
-            let (theirs, ours_leads_to) = (service(config.value()), service(ours));
-            ours["metadata"]["name"] == config.name()
-                || (theirs["name"].is_string()
-                    && theirs["name"] == ours_leads_to["name"]
-                    && theirs["namespace"] == ours_leads_to["namespace"])
-        })
 }

@@ -12,7 +12,7 @@ use mesh::control_plane::{ControlPlane, Settings};
 use mesh::upgrade::{promotion, version};
 use serde_json::Value;
 
-use super::proof;
+use super::images;
 use super::record::{self, Failed, Record};
 use super::target::Target;
 use crate::observe::{Release, View, inventory};
@@ -235,12 +235,12 @@ impl<'a> Parts<'a> {
         let inventory = inventory(self.view);
         let ours = |istiod: &&Object| inventory.owns(istiod);
         let istiod = self.cluster.istiods.iter().find(ours);
-        let images = proof::images(&next.control_plane);
+        let images = images::images(&next.control_plane);
         let pulling = istiod
-            .filter(|_| images != proof::images(&before.control_plane))
+            .filter(|_| images != images::images(&before.control_plane))
             .map(|istiod| {
                 let app = self.view.context.app.as_str();
-                proof::pulling_pod(app, &images, istiod, &next.control_plane)
+                images::pulling_pod(app, &images, istiod, &next.control_plane)
             });
         let own = injector_name(&self.target.revision, &next.namespace);
         let active = webhooks

@@ -17,7 +17,8 @@ use mesh::upgrade::{Rollout, rollout};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::proof::{self, Injection, Pulled};
+use super::images::{self, Pulled};
+use super::proof::{self, Injection};
 use super::record::{self, Failed};
 use crate::cluster::{Cluster, ClusterError};
 use crate::desired::{NEW_TAGS, RECORD};
@@ -180,11 +181,11 @@ impl Cluster {
                     Err(error) => return Err(self.failed(error)),
                 },
                 Some(live) if live.is_terminating() => Pulled::Waiting("ending".to_owned()),
-                Some(live) if !proof::pulls_the_same(live, pod) => {
+                Some(live) if !images::pulls_the_same(live, pod) => {
                     self.end_pod(&id).await?;
                     Pulled::Waiting("begun".to_owned())
                 }
-                Some(live) => proof::pulled(live),
+                Some(live) => images::pulled(live),
             };
             match verdict {
                 Pulled::Yes => return self.end_pod(&id).await,

@@ -17,9 +17,9 @@ use std::path::PathBuf;
 
 use istio_k8s::IstioK8s;
 use istio_k8s::cluster::Cluster;
-use juju_charm::{EffectsFor, Event};
+use juju_charm::{Databag, EffectsFor, Event};
 use juju_hooks::ActionCall;
-use juju_sim::scenario::{ActionRecord, Scenario, State};
+use juju_sim::scenario::{ActionRecord, Relation, Scenario, State};
 use kube_apply::ObjectRef;
 use kube_apply::testing::{Controllers, FakeApi};
 use serde_json::{Map, Value, json};
@@ -57,6 +57,15 @@ impl Lab {
         let lab = Self::new();
         lab.hook(Event::ConfigChanged);
         lab.assert_status("active", "Istio 1.31.0 in istio-lab");
+        lab.api.forget_requests();
+        lab
+    }
+
+    /// A lab in which this version runs; the requests that made it are forgotten.
+    pub fn running(version: &str) -> Self {
+        let lab = Self::new();
+        lab.attach(&Release::of(version)).hook(Event::ConfigChanged);
+        lab.assert_says("active", &[version]);
         lab.api.forget_requests();
         lab
     }
@@ -233,12 +242,31 @@ impl Lab {
             .any(|object| name(object) == name_of)
     }
 
+    /// The image of a Deployment in the control plane's namespace.
+    #[track_caller]
+    pub fn image(&self, name: &str) -> Value {
+        let deployment = self.get("apps/v1", "Deployment", name);
+        deployment["spec"]["template"]["spec"]["containers"][0]["image"].clone()
+    }
+
     /// One live object in the control plane's namespace.
     #[track_caller]
     pub fn get(&self, api_version: &str, kind: &str, name: &str) -> Value {
         let id = ObjectRef::namespaced(api_version, kind, "istio-lab", name);
         self.api.get(&id).unwrap_or_else(|| panic!("no {id}"))
     }
+}
+
+/// Relates `app`, which has written this.
+pub fn related(lab: &Lab, endpoint: &str, id: u32, app: &str, data: Databag) {
+    let relation = Relation::new(endpoint, id, app).remote_app_data(data);
+    lab.change(|state| state.relation(relation));
+}
+
+/// What the charm has told the application of a relation.
+pub fn told(lab: &Lab, id: u32) -> Databag {
+    let state = lab.state();
+    state.get(id).expect("a relation").local_app_data.clone()
 }
 
 pub fn name(object: &Value) -> String {
