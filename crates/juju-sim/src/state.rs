@@ -14,6 +14,7 @@ use serde_json::Map;
 use serde_json::Value;
 
 use crate::charm::CharmMeta;
+use crate::charm::Endpoint;
 use crate::charm::Role;
 use crate::hook::Hook;
 
@@ -43,6 +44,15 @@ pub(crate) struct State {
     pub(crate) secrets: BTreeMap<String, Secret>,
     /// Action and exec tasks by id.
     pub(crate) tasks: BTreeMap<u64, Task>,
+    /// What other models may use, by offer.
+    #[serde(default)]
+    pub(crate) offers: BTreeMap<String, Offer>,
+    /// Applications of other models, by their name here.
+    #[serde(default)]
+    pub(crate) saas: BTreeMap<String, Saas>,
+    /// What applications are called in other models, behind `remote-`.
+    #[serde(default)]
+    pub(crate) tokens: BTreeMap<String, String>,
     /// Next relation id.
     pub(crate) next_relation: u32,
     /// Next operation and task number.
@@ -250,6 +260,56 @@ pub(crate) struct Bag {
     pub(crate) version: u64,
 }
 
+/// Endpoints of an application that other models may use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Offer {
+    /// Application.
+    pub(crate) app: String,
+    /// Endpoints by name.
+    pub(crate) endpoints: BTreeMap<String, Endpoint>,
+}
+
+/// What a model offers, for other models to read.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Offered {
+    /// UUID of the model.
+    pub(crate) uuid: String,
+    /// Offers by name.
+    pub(crate) offers: BTreeMap<String, Offer>,
+}
+
+/// An application of another model's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Saas {
+    /// URL of the offer, without the controller.
+    pub(crate) url: String,
+    /// Directory name of the model that offers it.
+    pub(crate) model: String,
+    /// UUID of that model.
+    pub(crate) uuid: String,
+    /// Name of the offer.
+    pub(crate) offer: String,
+    /// Endpoints by name.
+    pub(crate) endpoints: BTreeMap<String, Endpoint>,
+}
+
+/// What ties a relation to the other half of it in another model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Link {
+    /// Names the relation in both models.
+    pub(crate) token: String,
+    /// Directory name of the other model.
+    pub(crate) peer: String,
+    /// Name here of the application there.
+    pub(crate) app: String,
+    /// On the offering side, the offer.
+    pub(crate) offer: Option<String>,
+    /// The other model has its half.
+    pub(crate) seen: bool,
+    /// UUID of the other model, as soon as it is known.
+    pub(crate) uuid: String,
+}
+
 /// One side of a relation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Side {
@@ -276,6 +336,9 @@ pub(crate) struct Relation {
     pub(crate) unit_bags: BTreeMap<String, Bag>,
     /// Units in scope.
     pub(crate) scope: BTreeSet<String>,
+    /// For a relation with another model's application.
+    #[serde(default)]
+    pub(crate) link: Option<Link>,
 }
 
 impl Relation {

@@ -101,21 +101,7 @@ impl Store {
 
     /// Makes `state` the stored one.
     pub(crate) fn save(&self, state: &State) -> Result<(), StoreError> {
-        let path = self.dir.join("state.json");
-        let write = || -> io::Result<()> {
-            let beside = self.dir.join("state.json.new");
-            let mut file = OpenOptions::new()
-                .create(true)
-                .truncate(true)
-                .write(true)
-                .mode(0o600)
-                .open(&beside)?;
-            file.write_all(&serde_json::to_vec_pretty(state)?)?;
-            file.sync_data()?;
-            fs::rename(&beside, &path)?;
-            File::open(&self.dir)?.sync_data()
-        };
-        write().map_err(access(&path))
+        replace(&self.dir.join("state.json"), state)
     }
 
     /// Appends one line of JSON to a log of the model.
@@ -135,6 +121,26 @@ impl Store {
         let write = || open_append(&path)?.write_all(text.as_bytes());
         write().map_err(access(&path))
     }
+}
+
+/// Puts a value into a file, whole or not at all; its directory is made if needed.
+pub(crate) fn replace(path: &Path, value: &impl Serialize) -> Result<(), StoreError> {
+    let write = || -> io::Result<()> {
+        let dir = path.parent().unwrap_or(path);
+        fs::create_dir_all(dir)?;
+        let beside = path.with_extension("json.new");
+        let mut file = OpenOptions::new()
+            .create(true)
+            .truncate(true)
+            .write(true)
+            .mode(0o600)
+            .open(&beside)?;
+        file.write_all(&serde_json::to_vec_pretty(value)?)?;
+        file.sync_data()?;
+        fs::rename(&beside, path)?;
+        File::open(dir)?.sync_data()
+    };
+    write().map_err(access(path))
 }
 
 fn open_append(path: &Path) -> io::Result<File> {

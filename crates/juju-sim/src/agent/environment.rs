@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::cloud::Credentials;
 use crate::hook::Hook;
+use crate::model::REMOTE_OWNER;
 use crate::state::State;
 use crate::state::Task;
 use crate::state::TaskKind;
@@ -111,7 +112,17 @@ pub(crate) fn variables(facts: &Facts<'_>) -> BTreeMap<String, String> {
             }
         }
         Hook::SecretChanged { id, label } => {
-            set("JUJU_SECRET_ID", &format!("secret:{id}"));
+            let owner = facts
+                .state
+                .secrets
+                .get(id)
+                .map(|secret| secret.owner.as_str());
+            let elsewhere = owner.and_then(|owner| owner.strip_prefix(REMOTE_OWNER));
+            let uri = match elsewhere {
+                Some(uuid) => format!("secret://{uuid}/{id}"),
+                None => format!("secret:{id}"),
+            };
+            set("JUJU_SECRET_ID", &uri);
             set("JUJU_SECRET_LABEL", label);
         }
         Hook::Told(told) => {

@@ -179,9 +179,18 @@ fn created_hooks(state: &State, name: &str, app: &str, unit: &Unit) -> Vec<Step>
     hooks
 }
 
+/// Consumers hear of new revisions. Who makes them does not: a unit of its own secret, the leader of the application's.
 fn secret_hook(state: &State, name: &str) -> Option<Hook> {
+    let app = name.split('/').next().unwrap_or(name);
+    let made_here = |owner: &str| {
+        owner == format!("unit:{name}")
+            || (owner == format!("application:{app}") && state.is_leader(name))
+    };
     state.secrets.iter().find_map(|(id, secret)| {
         let consumer = secret.consumers.get(name)?;
+        if made_here(&secret.owner) {
+            return None;
+        }
         (secret.latest() > consumer.notified).then(|| Hook::SecretChanged {
             id: id.clone(),
             label: consumer.label.clone(),

@@ -40,7 +40,7 @@ pub(super) fn run(session: &Session, line: &Parsed) -> Answer {
         let keys: Vec<&str> = path.split('.').collect();
         nest(&mut params, &keys, value);
     }
-    let mut model = session.open_as_is(line)?;
+    let mut model = session.open_as_is(&session.named(line)?)?;
     answer(line, &model.run(unit, action, params)?)
 }
 
@@ -51,7 +51,7 @@ pub(super) fn exec(session: &Session, line: &Parsed) -> Answer {
     if line.args.is_empty() {
         return usage("no commands specified");
     }
-    let mut model = session.open_as_is(line)?;
+    let mut model = session.open_as_is(&session.named(line)?)?;
     answer(line, &model.exec(unit, &line.args.join(" "))?)
 }
 
@@ -60,7 +60,7 @@ pub(super) fn update_status(session: &Session, line: &Parsed) -> Answer {
     if line.args.is_empty() {
         return usage("usage: juju update-status APP...");
     }
-    let mut model = session.open_as_is(line)?;
+    let mut model = session.open_as_is(&session.named(line)?)?;
     for app in &line.args {
         model.fire_update_status(app)?;
     }

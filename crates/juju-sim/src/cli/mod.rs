@@ -10,6 +10,7 @@ mod act;
 mod change;
 mod inspect;
 mod models;
+mod offers;
 mod table;
 
 use std::collections::BTreeMap;
@@ -183,13 +184,47 @@ impl Session {
 
     /// Opens the model a command is about and lets its agents run.
     fn open(&self, line: &Parsed) -> Result<Model, Failure> {
-        let mut model = self.open_as_is(line)?;
-        model.advance()?;
-        Ok(model)
+        let name = self.named(line)?;
+        self.open_named(&name)
     }
 
-    /// Opens the model a command is about.
-    fn open_as_is(&self, line: &Parsed) -> Result<Model, Failure> {
+    /// Opens a model and lets its agents run; and before, in turn with it, those of the models it has
+    /// relations with, until none has anything to do.
+    fn open_named(&self, name: &str) -> Result<Model, Failure> {
+        /// Rounds after which charms that keep answering each other are left for the next command.
+        const ROUNDS: usize = 20;
+        let mut rounds = 0;
+        loop {
+            let mut model = self.open_as_is(name)?;
+            model.advance()?;
+            let linked = model.linked();
+            if linked.is_empty() || rounds == ROUNDS {
+                return Ok(model);
+            }
+            // One lock at a time, so that two commands never wait for each other.
+            drop(model);
+            let mut busy = false;
+            let mut turn = |name: &str| -> Result<Model, Failure> {
+                let mut model = self.open_as_is(name)?;
+                let (taken, news) = model.go_on()?;
+                busy |= taken > 0 || news;
+                Ok(model)
+            };
+            for other in linked {
+                if self.model_dir(&other)?.join("state.json").exists() {
+                    drop(turn(&other)?);
+                }
+            }
+            let model = turn(name)?;
+            if !busy {
+                return Ok(model);
+            }
+            rounds += 1;
+        }
+    }
+
+    /// The name of the model a command is about.
+    fn named(&self, line: &Parsed) -> Result<String, Failure> {
         let current = || std::fs::read_to_string(self.data.join("current-model")).ok();
         let named = line
             .get("m")
@@ -198,13 +233,13 @@ impl Session {
         let Some(name) = named.or_else(current) else {
             return fail("no model selected; make one with \"juju add-model NAME\"");
         };
-        let name = name
-            .trim()
-            .rsplit([':', '/'])
-            .next()
-            .unwrap_or_default()
-            .to_owned();
-        let dir = self.model_dir(&name)?;
+        let name = name.trim().rsplit([':', '/']).next();
+        Ok(name.unwrap_or_default().to_owned())
+    }
+
+    /// Opens a model.
+    fn open_as_is(&self, name: &str) -> Result<Model, Failure> {
+        let dir = self.model_dir(name)?;
         if !dir.join("state.json").exists() {
             return fail(format!(
                 "model {name:?} not found; make it with \"juju add-model {name}\""

@@ -6,6 +6,7 @@ use super::act;
 use super::change;
 use super::inspect;
 use super::models;
+use super::offers;
 use crate::flags;
 use crate::flags::Flag;
 use crate::flags::Parsed;
@@ -75,6 +76,13 @@ pub(super) const COMMANDS: &[Command] = &[
         usage: "config APP [KEY | KEY=VALUE...] [--reset KEY,...] [--file FILE]",
         flags: &[MODEL, FORMAT, FILE, COLOR, flags::value(&["reset"])],
         run: change::config,
+    },
+    Command {
+        name: "consume",
+        also: &[],
+        usage: "consume [OWNER/]MODEL.OFFER [ALIAS]",
+        flags: &[MODEL],
+        run: offers::consume,
     },
     Command {
         name: "debug-log",
@@ -157,6 +165,20 @@ pub(super) const COMMANDS: &[Command] = &[
         run: models::list,
     },
     Command {
+        name: "offer",
+        also: &[],
+        usage: "offer [MODEL.]APP:ENDPOINT[,ENDPOINT] [OFFER]",
+        flags: &[MODEL],
+        run: offers::offer,
+    },
+    Command {
+        name: "offers",
+        also: &["list-offers"],
+        usage: "offers",
+        flags: &[MODEL, FORMAT],
+        run: offers::offers,
+    },
+    Command {
         name: "refresh",
         also: &["upgrade-charm"],
         usage: "refresh APP --path ./CHARM [--resource NAME=PATH] [--config K=V] [--force-units]",
@@ -188,11 +210,25 @@ pub(super) const COMMANDS: &[Command] = &[
         run: change::remove_application,
     },
     Command {
+        name: "remove-offer",
+        also: &[],
+        usage: "remove-offer [MODEL.]OFFER [--force]",
+        flags: &[MODEL, FORCE, NO_PROMPT],
+        run: offers::remove_offer,
+    },
+    Command {
         name: "remove-relation",
         also: &[],
         usage: "remove-relation APP[:ENDPOINT] APP[:ENDPOINT]",
         flags: &[MODEL, FORCE],
         run: change::remove_relation,
+    },
+    Command {
+        name: "remove-saas",
+        also: &[],
+        usage: "remove-saas NAME",
+        flags: &[MODEL],
+        run: offers::remove_saas,
     },
     Command {
         name: "remove-secret",

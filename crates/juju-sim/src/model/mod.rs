@@ -3,6 +3,8 @@
 mod applications;
 mod config;
 mod lifecycle;
+mod links;
+mod offers;
 mod relations;
 mod secrets;
 mod tasks;
@@ -39,6 +41,10 @@ use crate::state::split_unit;
 use crate::store::FORMAT;
 use crate::store::Store;
 use crate::store::access;
+
+pub(crate) use links::REMOTE_OWNER;
+pub(crate) use offers::consumed as consumed_json;
+pub(crate) use offers::json as offers_json;
 
 pub use applications::DeployRequest;
 pub use applications::RefreshRequest;
@@ -190,6 +196,12 @@ impl Model {
     /// # Errors
     /// Only trouble of the simulator itself; a failing hook is the unit's error status.
     pub fn advance(&mut self) -> Result<usize, ModelError> {
+        Ok(self.go_on()?.0)
+    }
+
+    /// [`Model::advance`], and whether other models said or were told anything new.
+    pub(crate) fn go_on(&mut self) -> Result<(usize, bool), ModelError> {
+        let heard = self.hear()?;
         let mut taken = 0;
         while taken < self.options.max_hooks {
             self.elect();
@@ -223,7 +235,8 @@ impl Model {
             self.log("controller-0", Level::Warning, "juju.worker.uniter", &text);
         }
         self.settle()?;
-        Ok(taken)
+        let told = self.tell()?;
+        Ok((taken, heard || told))
     }
 
     /// Marks agents idle and starts their update-status timers.
@@ -438,6 +451,9 @@ fn fresh(options: &Options, now: Timestamp) -> State {
         relations: BTreeMap::new(),
         secrets: BTreeMap::new(),
         tasks: BTreeMap::new(),
+        offers: BTreeMap::new(),
+        saas: BTreeMap::new(),
+        tokens: BTreeMap::new(),
         next_relation: 0,
         next_task: 1,
         next_address: 0,

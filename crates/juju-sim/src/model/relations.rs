@@ -9,6 +9,7 @@ use super::refuse;
 use crate::agent::commit::reap_relations;
 use crate::charm::Role;
 use crate::state::Life;
+use crate::state::Link;
 use crate::state::Relation;
 use crate::state::Side;
 
@@ -20,12 +21,14 @@ struct Match {
 }
 
 impl Model {
-    /// Relates two applications, each given as `app` or `app:endpoint`; returns the relation id.
+    /// Relates two applications, each given as `app` or `app:endpoint`; returns the relation id. One
+    /// of them may be another model's: consumed before, or named by the URL of its offer.
     ///
     /// # Errors
     /// No match, an ambiguous one, an existing relation, an exhausted limit.
     pub fn integrate(&mut self, a: &str, b: &str) -> Result<u32, ModelError> {
-        let found = self.matching(a, b)?;
+        let (a, b) = (self.consumed(a)?, self.consumed(b)?);
+        let found = self.matching(&a, &b)?;
         for (side, other) in [
             (&found.provider, &found.requirer),
             (&found.requirer, &found.provider),
@@ -46,7 +49,12 @@ impl Model {
                 found.provider.endpoint
             ));
         }
-        let id = self.add_relation(found.interface, vec![found.provider, found.requirer]);
+        let apps = [found.provider.app.clone(), found.requirer.app.clone()];
+        let sides = vec![found.provider, found.requirer];
+        if let Some(saas) = apps.iter().find(|app| self.state.saas.contains_key(*app)) {
+            return self.link(found.interface, sides, saas);
+        }
+        let id = self.add_relation(found.interface, sides, None);
         self.save()?;
         Ok(id)
     }
@@ -110,12 +118,26 @@ impl Model {
                 .values()
                 .any(|r| r.sides.contains(&side))
             {
-                self.add_relation(interface, vec![side]);
+                self.add_relation(interface, vec![side], None);
             }
         }
     }
 
-    fn add_relation(&mut self, interface: String, sides: Vec<Side>) -> u32 {
+    /// The name here of what the text names: a URL of an offer is consumed.
+    fn consumed(&mut self, text: &str) -> Result<String, ModelError> {
+        if Self::is_offer(text) {
+            self.consume(text, None)
+        } else {
+            Ok(text.to_owned())
+        }
+    }
+
+    pub(super) fn add_relation(
+        &mut self,
+        interface: String,
+        sides: Vec<Side>,
+        link: Option<Link>,
+    ) -> u32 {
         let id = self.state.next_relation;
         self.state.next_relation += 1;
         let relation = Relation {
@@ -125,12 +147,16 @@ impl Model {
             app_bags: BTreeMap::new(),
             unit_bags: BTreeMap::new(),
             scope: BTreeSet::new(),
+            link,
         };
         self.state.relations.insert(id, relation);
         id
     }
 
     fn check_limit(&self, side: &Side, other: &Side) -> Result<(), ModelError> {
+        if self.state.saas.contains_key(&side.app) {
+            return Ok(());
+        }
         let endpoint = &self.alive_app(&side.app)?.charm.endpoints[&side.endpoint];
         let Some(limit) = endpoint.limit else {
             return Ok(());
@@ -203,14 +229,16 @@ impl Model {
             Some((app, endpoint)) => (app, Some(endpoint)),
             None => (text, None),
         };
-        let charm = &self.alive_app(app)?.charm;
+        let endpoints = match self.state.saas.get(app) {
+            Some(saas) => &saas.endpoints,
+            None => &self.alive_app(app)?.charm.endpoints,
+        };
         if let Some(endpoint) = wanted
-            && !charm.endpoints.contains_key(endpoint)
+            && !endpoints.contains_key(endpoint)
         {
             return refuse(format!("application {app:?} has no {endpoint:?} relation"));
         }
-        Ok(charm
-            .endpoints
+        Ok(endpoints
             .iter()
             .filter(|(name, _)| wanted.is_none_or(|w| w == *name))
             .map(|(name, e)| {

@@ -8,6 +8,8 @@ use serde_json::json;
 use super::ports;
 use super::since;
 use crate::Options;
+use crate::model::consumed_json;
+use crate::model::offers_json;
 use crate::state::Application;
 use crate::state::Life;
 use crate::state::State;
@@ -64,7 +66,7 @@ pub(crate) fn json(state: &State, options: &Options, now: Timestamp) -> Value {
         .iter()
         .map(|(name, app)| (name.clone(), application(state, options, name, app)))
         .collect();
-    json!({
+    let mut doc = json!({
         "model": {
             "name": state.name,
             "type": "caas",
@@ -78,7 +80,14 @@ pub(crate) fn json(state: &State, options: &Options, now: Timestamp) -> Value {
         "applications": applications,
         "storage": {},
         "controller": {"timestamp": now.strftime("%H:%M:%SZ").to_string()},
-    })
+    });
+    if !state.offers.is_empty() {
+        doc["offers"] = offers_json(state);
+    }
+    if !state.saas.is_empty() {
+        doc["application-endpoints"] = consumed_json(state);
+    }
+    doc
 }
 
 fn application(state: &State, options: &Options, name: &str, app: &Application) -> Value {

@@ -41,6 +41,9 @@ pub(crate) fn json(state: &State, name: &str) -> Option<Value> {
             "application-data": app_data.cloned().unwrap_or_default(),
             "local-unit": side(name),
         });
+        if relation.link.is_some() {
+            entry["cross-model"] = json!(true);
+        }
         if !related.is_empty() {
             entry["related-units"] = Value::Object(related);
         }

@@ -188,10 +188,15 @@ pub(super) fn set(run: &mut HookRun<'_>, call: &Call<'_>) -> Answer {
 
 pub(super) fn model_get(run: &mut HookRun<'_>, call: &Call<'_>) -> Answer {
     no_more(&call.line.args)?;
-    if relation_id(run, call)?.is_none() {
+    let Some(id) = relation_id(run, call)? else {
         return usage("no relation id specified");
-    }
-    call.print(&json!({"uuid": run.state().uuid}))
+    };
+    let link = run.state().relations.get(&id).and_then(|r| r.link.as_ref());
+    let uuid = match link {
+        Some(link) => &link.uuid,
+        None => &run.state().uuid,
+    };
+    call.print(&json!({"uuid": uuid}))
 }
 
 fn remote_app(run: &HookRun<'_>, id: u32) -> Option<String> {

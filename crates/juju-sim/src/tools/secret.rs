@@ -17,6 +17,7 @@ use super::refused;
 use super::relation::relation_id;
 use super::usage;
 use crate::agent::context::HookRun;
+use crate::model::REMOTE_OWNER;
 use crate::state::Consumer;
 use crate::state::Databag;
 use crate::state::Secret;
@@ -401,6 +402,7 @@ fn unbase64(text: &str) -> Result<String, Failure> {
 pub(crate) fn listing(secrets: &BTreeMap<String, Secret>) -> Value {
     let entries: Map<String, Value> = secrets
         .iter()
+        .filter(|(_, s)| !s.owner.starts_with(REMOTE_OWNER))
         .map(|(id, s)| {
             let owner = s.owner.split_once(':').map_or("<model>", |(_, name)| name);
             let mut body = Map::new();

@@ -74,6 +74,38 @@ impl Shell {
 }
 
 #[test]
+fn applications_of_two_models_are_related_by_an_offer() {
+    let juju = Shell::new();
+    juju.charm("meshy", "provides: {out: {interface: cups}}\n", "");
+    let script =
+        "case $hook in in-relation-joined) status-set active \"$JUJU_REMOTE_UNIT\" ;; esac";
+    juju.charm("taker", "requires: {in: {interface: cups}}\n", script);
+    juju.ok(&["deploy", "./meshy"]);
+    assert_eq!(
+        juju.ok(&["offer", "meshy:out", "cups"]),
+        "Application \"meshy\" endpoints [out] available at \"admin/lab.cups\"\n"
+    );
+    juju.ok(&["add-model", "other"]);
+    juju.ok(&["deploy", "./taker"]);
+    assert_eq!(
+        juju.ok(&["consume", "lab.cups", "dishes"]),
+        "Added admin/lab.cups as dishes\n"
+    );
+    juju.ok(&["integrate", "taker", "dishes"]);
+    let status = juju.json(&["status", "--format", "json"]);
+    let unit = &status["applications"]["taker"]["units"]["taker/0"];
+    assert_eq!(unit["workload-status"]["message"], "dishes/0");
+    let offers = juju.json(&["offers", "-m", "lab", "--format", "json"]);
+    assert_eq!(offers["cups"]["active-connected-count"], 1);
+    let (code, _, stderr) = juju.run(&["remove-offer", "lab.cups"]);
+    assert_eq!(code, 1, "{stderr}");
+    juju.ok(&["remove-saas", "dishes"]);
+    let offers = juju.json(&["offers", "-m", "lab", "--format", "json"]);
+    assert_eq!(offers["cups"]["total-connected-count"], 0);
+    juju.ok(&["remove-offer", "admin/lab.cups"]);
+}
+
+#[test]
 fn an_operators_day() {
     let juju = Shell::new();
     let meshy = juju.charm(

@@ -11,6 +11,8 @@ mod issues;
 #[cfg(test)]
 mod lab;
 #[cfg(test)]
+mod offers;
+#[cfg(test)]
 mod order;
 #[cfg(test)]
 mod pods;

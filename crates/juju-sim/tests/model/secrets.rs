@@ -79,6 +79,17 @@ fn a_secret_that_is_to_exist_is_made_shared_and_followed() {
 }
 
 #[test]
+fn who_makes_a_revision_is_not_told_of_it() {
+    let mut lab = Lab::new();
+    lab.kept();
+    lab.set("password", "correct horse");
+    lab.wait(300);
+    let hooks = lab.hooks("keeper/0");
+    assert!(!hooks.contains(&"secret-changed".to_owned()), "{hooks:?}");
+    assert!(lab.hooks("reader/0").contains(&"secret-changed".to_owned()));
+}
+
+#[test]
 fn a_secret_that_is_as_it_is_to_be_is_not_written() {
     let mut lab = Lab::new();
     lab.kept();
