@@ -347,7 +347,7 @@ impl Cluster {
         let end = Instant::now() + PROOF_BUDGET;
         let mut next = pass(serve, &serve.live, &serve.evidence)?;
         let mut refused = Vec::new();
-        let mut total = self.apply_set(&next.set, &mut refused).await?;
+        let mut total = self.apply_set(&next.set, serve, &mut refused).await?;
         // Without a write there is nothing new to be seen at the pods.
         let wrote = !(total.written.is_empty() && total.pruned.is_empty());
         while wrote && next.more && total.is_complete() && Instant::now() < end {
@@ -359,7 +359,7 @@ impl Cluster {
             if further.live != next.live {
                 add(
                     &mut total,
-                    self.apply_set(&further.set, &mut refused).await?,
+                    self.apply_set(&further.set, serve, &mut refused).await?,
                 );
             }
             next = further;
@@ -372,11 +372,12 @@ impl Cluster {
         })
     }
 
-    /// Applies a set. What namespaces other than the gateway's and the model's refuse costs only what
-    /// was to be written there: it is told, kept from being pruned, and the rest is written.
+    /// Applies a set. What of its optional stage is refused costs only what the same relation asks
+    /// for: it is told, kept from being pruned, and the rest is written.
     async fn apply_set(
         &self,
         set: &ObjectsSet,
+        serve: &Serve,
         refused: &mut Vec<Problem>,
     ) -> Result<Applied, ClusterError> {
         let mut set = set.clone();
@@ -388,21 +389,23 @@ impl Cluster {
             let Some(stage) = set.stages.iter_mut().find(|stage| stage.name == ELSEWHERE) else {
                 return Err(error);
             };
-            let before = stage.objects.len();
-            let (dropped, kept) = match error.0.object() {
-                Some(id) => stage
-                    .objects
-                    .drain(..)
-                    .partition(|object| object.id() == *id),
+            let asked_by = |id: &ObjectRef| serve.asked_by.get(id);
+            let is_refused = |object: &Object| match &error.0 {
                 // Permissions are told by kind, not by object.
-                None if matches!(error.0, Error::Forbidden { .. }) => {
-                    (stage.objects.drain(..).collect(), Vec::new())
-                }
-                None => return Err(error),
+                Error::Forbidden { .. } => true,
+                Error::NotFound { what } => object
+                    .namespace()
+                    .is_some_and(|namespace| *what == format!("namespace {namespace}")),
+                other => other.object().is_some_and(|refused| {
+                    let relation = asked_by(refused);
+                    object.id() == *refused
+                        || (relation.is_some() && asked_by(&object.id()) == relation)
+                }),
             };
-            let dropped: Vec<Object> = dropped;
+            let (dropped, kept): (Vec<Object>, Vec<Object>) =
+                stage.objects.drain(..).partition(is_refused);
             stage.objects = kept;
-            if stage.objects.len() == before {
+            if dropped.is_empty() {
                 return Err(error);
             }
             set.retain.extend(dropped.iter().map(Object::id));

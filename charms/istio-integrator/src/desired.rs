@@ -6,7 +6,7 @@ use istio_api::CustomObject;
 use istio_api::networking::{EnvoyFilter, Gateway, VirtualService};
 use istio_api::security::AuthorizationPolicy;
 use juju_charm::{Event, ModelView};
-use kube_apply::Inventory;
+use kube_apply::{Inventory, Object, ObjectRef};
 use mesh::auth::{
     Evidence, Gate, Mechanism, Unasked, custom_policy, deny_policy, envoy_filter,
     probe_virtual_service, request_authentication,
@@ -17,6 +17,7 @@ use mesh::routes::{
 };
 use serde_json::Value;
 
+use crate::auth;
 use crate::observe::{self, Live, Names, View};
 use crate::policies;
 use crate::target::Target;
@@ -76,6 +77,8 @@ pub struct Serve {
     pub security: &'static str,
     /// Secrets, and what else guards nothing and routes nothing by itself.
     pub others: Vec<Value>,
+    /// Those of them that are made of what a relation says, with one that says so.
+    pub asked_by: BTreeMap<ObjectRef, u32>,
     /// Our objects as they are.
     pub live: Live,
     /// What the gateway's pods answered.
@@ -105,6 +108,13 @@ impl Asked {
 }
 
 impl Serve {
+    /// Whether it costs nothing else if the API server refuses one of [`Self::others`]: it is another's
+    /// word, or goes to another's namespace.
+    pub fn is_optional(&self, object: &Object) -> bool {
+        let home = |ns: &str| ns == self.home || ns == self.edge.namespace;
+        self.asked_by.contains_key(&object.id()) || !object.namespace().is_some_and(home)
+    }
+
     /// An object of `networking.istio.io` as the cluster takes it.
     pub fn networking<T: CustomObject>(&self, object: &T) -> Value {
         object.to_object_as(self.networking)
@@ -153,7 +163,7 @@ fn serve(
             |namespace: &String| envoy_filter(&names.guard, namespace, labels, gate, guard);
         target.namespaces.iter().map(filter).collect()
     });
-    let asked = gate.and_then(|gate| {
+    let provider = gate.and_then(|gate| {
         Some(Asked {
             provider: gate.provider.clone()?,
             name: names.custom(),
@@ -171,22 +181,40 @@ fn serve(
         let namespace = &target.gateway.namespace;
         others.push(tls::credential(namespace, &names.credential(), pair));
     }
+    let mut asked = Vec::new();
     if let Some(gate) = gate.filter(|gate| !gate.tokens.is_empty()) {
         let home = &target.gateway.namespace;
         let tokens = request_authentication(&names.tokens(), home, labels, &gate.tokens);
-        others.push(tokens.to_object_as(security));
+        let holder = view.relations_of(auth::TOKENS).next();
+        let holder = holder.map(|relation| relation.id.0).unwrap_or_default();
+        asked.push((holder, tokens.to_object_as(security)));
     }
-    let (routes, permissions) = (&validated.routes, &validated.permissions);
     others.extend(policies::objects(
         view,
         target,
         cluster,
-        routes,
-        permissions,
+        &validated.routes,
         security,
     ));
-    for rule in client_protocol_rules(&edge, &validated.routes) {
-        others.push(rule.to_object_as(networking));
+    asked.extend(policies::permitting(
+        view,
+        target,
+        &validated.permissions,
+        security,
+    ));
+    for route in &validated.routes {
+        let rules = client_protocol_rules(&edge, std::slice::from_ref(route));
+        let rules = rules.iter().map(|rule| rule.to_object_as(networking));
+        asked.extend(rules.map(|rule| (route.relation, rule)));
+    }
+    let mut asked_by = BTreeMap::new();
+    for (relation, value) in asked {
+        // Something without a name is told when it is to be written.
+        let id = Object::new(value.clone()).map(|object| object.id());
+        let first = id.is_ok_and(|id| asked_by.insert(id, relation).is_none());
+        if first {
+            others.push(value);
+        }
     }
     Some(Serve {
         inventory: observe::inventory(view),
@@ -195,7 +223,7 @@ fn serve(
         auth_wanted: validated.auth.wanted,
         home: target.gateway.namespace.clone(),
         filters,
-        asked,
+        asked: provider,
         self_proving: gate.and_then(Gate::mechanism) == Some(Mechanism::Tokens),
         policies: target
             .namespaces
@@ -211,6 +239,7 @@ fn serve(
         networking,
         security,
         others,
+        asked_by,
         live: cluster.live.clone(),
         evidence: cluster.evidence.clone(),
         edge,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use juju_charm::{ModelView, Problem, RelationId, RelationView};
 use mesh::name::check_label;
-use mesh::routes::{Backend, Route, RouteRequest, routes};
+use mesh::routes::{Backend, OwnHosts, Route, RouteRequest, is_host, routes_at};
 use relations::{Ingress, KubeflowIngress, RouteConfig, Scheme, TraefikIngress};
 
 use crate::observe::{APP_LABEL, View};
@@ -78,7 +78,7 @@ pub fn ingresses(
         .values()
         .flat_map(|state| state.requests.clone())
         .collect();
-    let (routes, refused) = routes(&requests);
+    let (routes, refused) = routes_at(&own_hosts(target), &requests);
     for ((id, name), refusal) in refused {
         if let Some(state) = states.get_mut(&RelationId(id)) {
             let message = if name.is_empty() {
@@ -91,6 +91,18 @@ pub fn ingresses(
         }
     }
     (routes, states)
+}
+
+/// What the gateway is called. Where routes that name no host are for any, one that names the host of
+/// the gateway's own URL means the same: alone with that name it would keep the others from it.
+fn own_hosts(target: Option<&Target>) -> OwnHosts {
+    let external = target.and_then(|target| target.settings.external_hostname.clone());
+    let known = target.filter(|_| external.is_none()).and_then(Target::host);
+    let name = known.map(|host| host.split(':').next().unwrap_or(host).to_ascii_lowercase());
+    OwnHosts {
+        default: Some(external.unwrap_or_else(|| "*".to_owned())),
+        names: name.into_iter().filter(|name| is_host(name)).collect(),
+    }
 }
 
 /// Nobody opens what is another's: of an open endpoint, backends are the requirer's own.

@@ -21,7 +21,8 @@ use mesh::routes::{Route, established, virtual_services};
 use crate::desired::Serve;
 use crate::observe::Live;
 
-/// The stage of what is written in namespaces other than the gateway's and the model's.
+/// The stage of what may be refused without keeping the rest from being written: what is another's
+/// word, and what goes to namespaces other than the gateway's and the model's.
 pub const ELSEWHERE: &str = "elsewhere";
 
 /// One pass.
@@ -130,10 +131,7 @@ pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Err
     let mut others = Vec::new();
     for value in &serve.others {
         let object = Object::new(value.clone())?;
-        let away = object
-            .namespace()
-            .is_some_and(|ns| *ns != serve.home && *ns != serve.edge.namespace);
-        if away {
+        if serve.is_optional(&object) {
             elsewhere.push(object);
         } else {
             others.push(object);

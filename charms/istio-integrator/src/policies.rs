@@ -19,6 +19,8 @@ use crate::target::Target;
 /// A permission that a related application asked for, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permission {
+    /// The relation that asks for it.
+    pub relation: u32,
     /// Namespace and account of who may call.
     pub source: (String, String),
     /// Who may be called.
@@ -80,12 +82,13 @@ fn asked(
         });
     policies
         .iter()
-        .map(|policy| checked(policy, &own, aliases))
+        .map(|policy| checked(relation.id.0, policy, &own, aliases))
         .collect()
 }
 
 /// An application opens itself only, and nothing that it cannot name.
 fn checked(
+    relation: u32,
     policy: &MeshPolicy,
     own: &CrossModelApp,
     aliases: &BTreeMap<String, CrossModelApp>,
@@ -126,43 +129,34 @@ fn checked(
         if key == APP_LABEL && *value != own.app_name {
             return refuse(format!("pods of {value} are not its own"));
         }
+        if !is_label(key, value) {
+            return refuse(format!("{key:?}: {value:?} is no label"));
+        }
         labels.insert(key.clone(), value.clone());
     }
     let unit = policy.target_type == TargetType::Unit;
     let mut endpoints = Vec::new();
     for asked in &policy.endpoints {
-        let text = |text: &String| {
-            !text.is_empty() && text.len() <= 1024 && text.chars().all(|c| ('!'..='~').contains(&c))
-        };
-        if let Some(odd) = asked.paths.iter().chain(&asked.hosts).find(|t| !text(t)) {
+        let mut texts = asked.paths.iter().chain(&asked.hosts);
+        if let Some(odd) = texts.find(|text| !is_pattern(text)) {
             return refuse(format!("{odd:?} is no host or path"));
         }
         // What is about pods is about connections: Istio would not let a condition on requests fit.
-        endpoints.push(Endpoint {
-            hosts: if unit {
-                Vec::new()
-            } else {
-                asked.hosts.clone()
-            },
-            ports: asked
-                .ports
-                .iter()
-                .copied()
-                .filter(|port| *port != 0)
-                .collect(),
-            methods: if unit {
-                Vec::new()
-            } else {
-                asked.methods.clone()
-            },
-            paths: if unit {
-                Vec::new()
-            } else {
-                asked.paths.clone()
-            },
-        });
+        let texts = |texts: &Vec<String>| if unit { Vec::new() } else { texts.clone() };
+        let ports = asked.ports.iter().copied().filter(|port| *port != 0);
+        let endpoint = Endpoint {
+            hosts: texts(&asked.hosts),
+            ports: ports.collect(),
+            methods: texts(&asked.methods),
+            paths: texts(&asked.paths),
+        };
+        if endpoint == Endpoint::default() {
+            return refuse("an endpoint without any condition that can be used".to_owned());
+        }
+        endpoints.push(endpoint);
     }
     Ok(Permission {
+        relation,
         source,
         pods: Pods {
             namespace: policy.target_namespace.clone(),
@@ -172,31 +166,53 @@ fn checked(
     })
 }
 
-/// The policies that are to exist.
+/// A label as Kubernetes takes it: a name with perhaps a domain before it, and a name or nothing.
+fn is_label(key: &str, value: &str) -> bool {
+    let name = |text: &str| {
+        let edge = |c: char| c.is_ascii_alphanumeric();
+        text.len() <= 63
+            && text.starts_with(edge)
+            && text.ends_with(edge)
+            && text.chars().all(|c| edge(c) || "-_.".contains(c))
+    };
+    let (domain, rest) = match key.split_once('/') {
+        Some((domain, rest)) => (Some(domain), rest),
+        None => (None, key),
+    };
+    let domain = domain.is_none_or(|domain| mesh::routes::is_host(domain) && !domain.contains('*'));
+    domain && name(rest) && (value.is_empty() || name(value))
+}
+
+/// A host or path that Istio takes: text with a `*` at an end, or with whole segments `{*}` and, as
+/// the last one, `{**}`.
+fn is_pattern(text: &str) -> bool {
+    let plain = text.chars().all(|c| ('!'..='~').contains(&c));
+    if text.is_empty() || text.len() > 1024 || !plain {
+        return false;
+    }
+    let template = text.contains(['{', '}']);
+    if !template {
+        return true;
+    }
+    let (head, tail) = text.rsplit_once('/').unwrap_or_default();
+    let segment = |part: &str| part == "{*}" || !part.contains(['{', '}', '*']);
+    text.starts_with('/') && head.split('/').all(segment) && (tail == "{**}" || segment(tail))
+}
+
+/// The policies that the options ask for: the gateway is let in, nobody else is.
 pub fn objects(
     view: &ModelView,
     target: &Target,
     cluster: &View,
     routes: &[Route],
-    permissions: &[Permission],
     security: &str,
 ) -> Vec<Value> {
     let model = view.context.model_name.as_str();
-    let app = view.context.app.as_str();
-    let names = Names::new(model, view.context.model_uuid.as_str(), app);
     let mode = target.settings.policy_mode;
-    let name = |kind: &str, what: &str| {
-        format!(
-            "{}-{kind}-{}",
-            names.app,
-            short_hash(&format!("{} {what}", names.guard))
-        )
-    };
-    let trust = &target.plane.trust_domain;
     let mut policies = Vec::new();
     if target.settings.workload_policies {
         let who = principal(
-            trust,
+            &target.plane.trust_domain,
             &target.gateway.namespace,
             &target.gateway.service_account,
         );
@@ -205,7 +221,7 @@ pub fn objects(
                 ports,
                 ..Endpoint::default()
             };
-            let name = name("gateway", &format!("{pods:?}"));
+            let name = name(view, "gateway", &format!("{pods:?}"));
             policies.push(allow(
                 &name,
                 &pods,
@@ -215,24 +231,44 @@ pub fn objects(
             ));
         }
     }
-    for permission in permissions {
-        let who = principal(trust, &permission.source.0, &permission.source.1);
-        let name = name("mesh", &format!("{permission:?}"));
-        policies.push(allow(
-            &name,
-            &permission.pods,
-            &[who],
-            &permission.endpoints,
-            mode,
-        ));
-    }
     if target.settings.deny_by_default {
-        policies.push(deny_by_default(&name("default", model), model, mode));
+        policies.push(deny_by_default(&name(view, "default", model), model, mode));
     }
     policies
         .iter()
         .map(|policy| policy.to_object_as(security))
         .collect()
+}
+
+/// The policies that related applications ask for, each with its relation.
+pub fn permitting(
+    view: &ModelView,
+    target: &Target,
+    permissions: &[Permission],
+    security: &str,
+) -> Vec<(u32, Value)> {
+    let policy = |permission: &Permission| {
+        let Permission {
+            relation,
+            source,
+            pods,
+            endpoints,
+        } = permission;
+        let who = principal(&target.plane.trust_domain, &source.0, &source.1);
+        let name = name(view, "mesh", &format!("{source:?} {pods:?} {endpoints:?}"));
+        let mode = target.settings.policy_mode;
+        let policy = allow(&name, pods, &[who], endpoints, mode);
+        (*relation, policy.to_object_as(security))
+    };
+    permissions.iter().map(policy).collect()
+}
+
+fn name(view: &ModelView, kind: &str, what: &str) -> String {
+    let model = view.context.model_name.as_str();
+    let app = view.context.app.as_str();
+    let names = Names::new(model, view.context.model_uuid.as_str(), app);
+    let hash = short_hash(&format!("{} {what}", names.guard));
+    format!("{}-{kind}-{hash}", names.app)
 }
 
 /// The pods that routes lead to, with the pods' ports.

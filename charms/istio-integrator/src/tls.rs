@@ -67,6 +67,7 @@ pub fn requested_hosts(view: &ModelView, settings: &Settings, cluster: &View) ->
     let (routes, _) = ingresses(view, cluster, target.as_ref(), &mut Vec::new());
     let own = settings.external_hostname.iter().cloned();
     own.chain(routes.into_iter().flat_map(|route| route.hosts))
+        .filter(|host| host != "*")
         .collect()
 }
 

@@ -155,10 +155,100 @@ fn an_application_opens_no_other_and_a_bad_one_costs_only_itself() {
         policy(|p| p["endpoints"][0]["methods"] = json!(["GIVE"])),
         "databag key policies: \"GIVE\" is no method of HTTP",
     );
+    let pods = |p: &mut Value| {
+        p["target_type"] = json!("unit");
+        p["target_app_name"] = json!(null);
+    };
+    check(
+        policy(|p| {
+            pods(p);
+            p["target_selector_labels"] = json!({"a/b/c": "x"});
+        }),
+        "\"a/b/c\": \"x\" is no label",
+    );
+    check(
+        policy(|p| {
+            pods(p);
+            p["target_selector_labels"] = json!({"part": "a b"});
+        }),
+        "\"part\": \"a b\" is no label",
+    );
+    check(
+        policy(|p| {
+            pods(p);
+            p["endpoints"][0]["ports"] = json!([]);
+        }),
+        "an endpoint without any condition that can be used",
+    );
+    check(
+        policy(|p| p["endpoints"] = json!([{}])),
+        "an endpoint without any condition that can be used",
+    );
+    for path in ["/a/{x}", "/a/{**}/b", "/{*}/b*", "/a{*}", "/a b"] {
+        check(
+            policy(|p| p["endpoints"][0]["paths"] = json!([path])),
+            &format!("{path:?} is no host or path"),
+        );
+    }
     check(
         json!({}),
         "databag key policies: invalid type: map, expected a sequence",
     );
+}
+
+#[test]
+fn what_istio_refuses_of_a_relation_costs_that_relation_only() {
+    let ask = |app: &str, ports: &[u16]| -> Value {
+        let one = |port: &u16| {
+            policy(|policy| {
+                policy["target_app_name"] = json!(app);
+                policy["endpoints"][0]["ports"] = json!([port]);
+            })[0]
+                .clone()
+        };
+        ports.iter().map(one).collect()
+    };
+    // What the refused policy is called.
+    let api = cluster();
+    config_changed(
+        &api,
+        &leader().relation(mesh(1, "books", &ask("books", &[1]))),
+    );
+    let name = policies(&api)[0]["metadata"]["name"].clone();
+
+    let api = cluster();
+    let path = format!(
+        "/apis/security.istio.io/v1/namespaces/lab/authorizationpolicies/{}",
+        name.as_str().expect("a name")
+    );
+    let body = json!({"kind": "Status", "apiVersion": "v1", "code": 403, "reason": "Forbidden",
+        "message": "admission webhook \"validation.istio.io\" denied the request: no"});
+    api.script("PATCH", &path, 403, &body.to_string(), None);
+    let state = leader()
+        .relation(mesh(1, "books", &ask("books", &[1, 2, 3])))
+        .relation(mesh(2, "echo", &ask("echo", &[1])))
+        .relation(traefik(3, "echo"));
+    api.forget_requests();
+    let after = config_changed(&api, &state);
+    let (text, message) = status(&after);
+    assert_eq!(text, "blocked");
+    assert!(
+        message.starts_with("admission refuses AuthorizationPolicy"),
+        "{message}"
+    );
+    assert_eq!(routed(&api).len(), 2);
+    let of: Vec<Value> = policies(&api)
+        .iter()
+        .map(|policy| policy["spec"]["selector"]["matchLabels"].clone())
+        .collect();
+    let echo = json!({"app.kubernetes.io/name": "echo"});
+    assert!(of.contains(&echo), "{of:?}");
+    let refusals = api
+        .writes()
+        .iter()
+        .filter(|write| write.contains(&path))
+        .count();
+    assert_eq!(refusals, 1, "its others are dropped with it, at once");
 }
 
 #[test]

@@ -103,6 +103,27 @@ fn a_conflict_is_told_to_the_second_in_its_databag_and_costs_it_that_route_only(
 }
 
 #[test]
+fn who_names_the_gateways_own_address_keeps_nobody_else_from_it() {
+    let api = cluster();
+    let id = kube_apply::ObjectRef::namespaced("v1", "Service", "edge-lab", "edge");
+    api.edit("kubectl", &id, |service| {
+        service["status"]["loadBalancer"]["ingress"] = json!([{"hostname": "lb.example.org"}]);
+    });
+    let mut own = http("own", "/books", "books");
+    own["hostnames"] = json!(["LB.example.org"]);
+    let state = leader().relation(traefik(1, "echo")).relation(routes(
+        "istio-ingress-route",
+        2,
+        "books",
+        &config(&[own]),
+    ));
+    let after = config_changed(&api, &state);
+    assert_status(&after, "active", "2 routes at http://lb.example.org");
+    assert_eq!(api.objects_of("VirtualService").len(), 1);
+    assert_eq!(routed(&api).len(), 4);
+}
+
+#[test]
 fn a_document_that_is_none_costs_its_relation_only() {
     let check = |document: Value, why: &str| {
         let api = cluster();

@@ -109,6 +109,7 @@ fn serve(wishes: &Wishes, auth_wanted: bool) -> Serve {
         networking: "v1",
         security: "v1",
         others: Vec::new(),
+        asked_by: BTreeMap::new(),
         live: Live::default(),
         evidence: Evidence::default(),
         edge: edge(auth_wanted, provider),

@@ -1,6 +1,6 @@
 //! Who gets what: of two wishes for the same requests the one of the lower relation id keeps them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use istio_api::networking::StringMatch;
 
@@ -10,29 +10,51 @@ use super::model::{Match, Path, Route, RouteProblem, RouteRequest};
 /// A wish: relation id and name of the route inside it.
 pub type RouteKey = (u32, String);
 
+/// What a gateway is called.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct OwnHosts {
+    /// The host of routes that name none; `*` for any.
+    pub default: Option<String>,
+    /// Other names by which it is reached: who names one of them means the default.
+    pub names: BTreeSet<String>,
+}
+
+/// [`routes_at`] a gateway of which no name is known.
+pub fn routes(requests: &[RouteRequest]) -> (Vec<Route>, BTreeMap<RouteKey, RouteProblem>) {
+    routes_at(&OwnHosts::default(), requests)
+}
+
 /// The routes that can be served, in the order of relations, and what is wrong with the others.
 ///
-/// A claim is a host, a path and the conditions on method and headers. What differs in one of them
-/// is another claim, and the more special one is asked first.
-pub fn routes(requests: &[RouteRequest]) -> (Vec<Route>, BTreeMap<RouteKey, RouteProblem>) {
+/// A host and a path belong to one relation, whatever it asks of method and headers: with a further
+/// condition, or with the path alone for what was it and all below, another one would be asked first
+/// and get the requests. What is below a path, or is another host, is another claim. Inside a relation
+/// the conditions are part of the claim, and the more special one is asked first.
+pub fn routes_at(
+    own: &OwnHosts,
+    requests: &[RouteRequest],
+) -> (Vec<Route>, BTreeMap<RouteKey, RouteProblem>) {
     let mut by_claim: Vec<&RouteRequest> = requests.iter().collect();
     by_claim.sort_by_key(|request| (request.relation, request.name.clone()));
-    let mut claimed: BTreeMap<Claim, String> = BTreeMap::new();
+    let mut held: BTreeMap<Place, (u32, String)> = BTreeMap::new();
+    let mut claimed: BTreeSet<(u32, Claim)> = BTreeSet::new();
     let mut problems = BTreeMap::new();
     let mut routes = Vec::new();
     for request in by_claim {
         let key = (request.relation, request.name.clone());
-        let route = match checked(request) {
+        let route = match checked(request).and_then(|route| at(own, route)) {
             Ok(route) => route,
             Err(problem) => {
                 problems.insert(key, problem);
                 continue;
             }
         };
-        let claims = claims(&route);
-        let taken = claims
-            .iter()
-            .find_map(|claim| Some((claim, claimed.get(claim)?)));
+        let claims = claims(own, &route);
+        let taken = claims.iter().find_map(|claim| {
+            let (relation, holder) = held.get(&claim.place())?;
+            let again = claimed.contains(&(*relation, claim.clone()));
+            (*relation != route.relation || again).then_some((claim, holder))
+        });
         if let Some((claim, holder)) = taken {
             let what = match &claim.host {
                 Some(host) => format!("{} of {host}", claim.matched.path),
@@ -42,23 +64,64 @@ pub fn routes(requests: &[RouteRequest]) -> (Vec<Route>, BTreeMap<RouteKey, Rout
             problems.insert(key, RouteProblem::Taken { what, holder });
             continue;
         }
-        claimed.extend(claims.into_iter().map(|claim| (claim, route.app.clone())));
+        for claim in claims {
+            held.entry(claim.place())
+                .or_insert_with(|| (route.relation, route.app.clone()));
+            claimed.insert((route.relation, claim));
+        }
         routes.push(route);
     }
     (routes, problems)
 }
 
-#[derive(Eq, Ord, PartialEq, PartialOrd)]
+/// A route with the gateway's own names as its default host: of one that names no other, none is left.
+fn at(own: &OwnHosts, mut route: Route) -> Result<Route, RouteProblem> {
+    let default = own.default.as_ref();
+    let covers = |host: &&String| {
+        let suffix = host.strip_prefix('*');
+        let covered = |name: &String| suffix.is_some_and(|suffix| name.ends_with(suffix));
+        own.names.iter().any(covered)
+    };
+    if let Some(wide) = route.hosts.iter().find(covers) {
+        return Err(RouteProblem::Field {
+            what: "hostname",
+            value: wide.clone(),
+            why: "covers a name of the gateway",
+        });
+    }
+    let named = |host: String| match default {
+        Some(default) if own.names.contains(&host) => default.clone(),
+        _ => host,
+    };
+    route.hosts = route.hosts.into_iter().map(named).collect();
+    if route.hosts.len() == 1 && route.hosts.first() == default {
+        route.hosts.clear();
+    }
+    Ok(route)
+}
+
+#[derive(Clone, Eq, Ord, PartialEq, PartialOrd)]
 struct Claim {
     host: Option<String>,
     matched: Match,
 }
 
-fn claims(route: &Route) -> Vec<Claim> {
+/// A host and what all paths of a claim begin with.
+type Place = (Option<String>, String);
+
+impl Claim {
+    fn place(&self) -> Place {
+        let beginning = self.matched.path.beginning().trim_end_matches('/');
+        (self.host.clone(), beginning.to_owned())
+    }
+}
+
+fn claims(own: &OwnHosts, route: &Route) -> Vec<Claim> {
+    let host = |host: &String| Some(host.clone()).filter(|host| Some(host) != own.default.as_ref());
     let hosts: Vec<Option<String>> = if route.hosts.is_empty() {
         vec![None]
     } else {
-        route.hosts.iter().cloned().map(Some).collect()
+        route.hosts.iter().map(host).collect()
     };
     let claim = |host: &Option<String>, matched: &Match| Claim {
         host: host.clone(),

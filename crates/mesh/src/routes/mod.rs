@@ -1,8 +1,8 @@
 //! From ingress requests to a `Gateway` and `VirtualService`s.
 //!
 //! Invariants: a prefix matches at segment borders (`/app` matches `/app` and `/app/x`, not
-//! `/appendix`); the more special condition wins wherever it comes from; of two requests for the same
-//! the one with the lower relation id keeps it; a request that cannot be served is a [`RouteProblem`]
+//! `/appendix`); the more special condition wins wherever it comes from; of two relations that ask for
+//! the same path of a host the one with the lower id keeps it; a request that cannot be served is a [`RouteProblem`]
 //! and leaves the others as they are. Everything written was checked first: the objects are shared,
 //! so one bad field would take all routes down with it.
 
@@ -16,7 +16,7 @@ mod prefix;
 mod rules;
 
 pub use check::is_host;
-pub use claims::{RouteKey, routes};
+pub use claims::{OwnHosts, RouteKey, routes, routes_at};
 pub use model::{
     Action, ActionRequest, Backend, Match, MatchRequest, Path, PathChange, PathRequest, Rewrite,
     Route, RouteProblem, RouteRequest, Weighted,

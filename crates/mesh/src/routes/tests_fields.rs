@@ -144,7 +144,7 @@ fn each_host_has_an_object_and_the_gateways_own_is_one_with_the_default() {
 }
 
 #[test]
-fn the_more_special_condition_is_asked_first_whoever_asks() {
+fn the_more_special_condition_is_asked_first() {
     let mut method = request(5, "", prefix("/app"));
     method.matches[0].method = Some("POST".to_owned());
     let mut header = request(6, "", prefix("/app"));
@@ -158,6 +158,12 @@ fn the_more_special_condition_is_asked_first_whoever_asks() {
         header,
         request(7, "", prefix("/app/v1/deep")),
     ];
+    // Of one relation, since no other may ask for the same path.
+    let requests = requests.map(|request| RouteRequest {
+        name: request.relation.to_string(),
+        relation: 1,
+        ..request
+    });
     let order: Vec<String> = http(&edge(), &requests)
         .iter()
         .map(|rule| rule["route"][0]["destination"]["host"].as_str().unwrap()[4..5].to_owned())
@@ -166,23 +172,94 @@ fn the_more_special_condition_is_asked_first_whoever_asks() {
 }
 
 #[test]
-fn the_same_requests_of_the_same_host_are_one_claim_and_others_are_not() {
-    let mut other_host = request(2, "", prefix("/app"));
-    other_host.hosts = vec!["b.example.org".to_owned()];
-    let mut same_host = request(3, "api", prefix("/app/"));
+fn a_path_of_a_host_is_one_relations_whatever_else_the_others_ask_for() {
+    let taken = |other: RouteRequest, what: Option<&str>| {
+        let (_, problems) = routes(&[request(1, "", prefix("/app")), other]);
+        let told = problems.values().next().map(ToString::to_string);
+        let expect = what.map(|what| format!("{what} is taken by app-1"));
+        assert_eq!(told, expect);
+    };
+    taken(request(2, "", prefix("/app/")), Some("prefix /app"));
+    let exact = |path: &str| PathRequest::Exact(path.to_owned());
+    taken(request(2, "", exact("/app")), Some("path /app"));
+    taken(request(2, "", exact("/app/")), Some("path /app/"));
+    let pattern = |path: &str| PathRequest::Regex(path.to_owned());
+    taken(request(2, "", pattern("/app.*")), Some("expression /app.*"));
+    taken(
+        request(2, "", pattern("/app/.+")),
+        Some("expression /app/.+"),
+    );
+    let mut method = request(2, "", prefix("/app"));
+    method.matches[0].method = Some("GET".to_owned());
+    taken(method, Some("prefix /app"));
+    let mut header = request(2, "", prefix("/app"));
+    header.matches[0].headers = vec![("x".to_owned(), StringMatch::Exact("1".to_owned()))];
+    taken(header, Some("prefix /app"));
+
+    taken(request(2, "", prefix("/app/below")), None);
+    taken(request(2, "", prefix("/")), None);
+    let mut host = request(2, "", prefix("/app"));
+    host.hosts = vec!["b.example.org".to_owned()];
+    taken(host, None);
+}
+
+#[test]
+fn inside_a_relation_conditions_make_another_claim() {
+    let mut same_host = request(1, "b", prefix("/app/"));
     same_host.hosts = vec!["a.example.org".to_owned(), "b.example.org".to_owned()];
-    let mut other_method = request(4, "", prefix("/app"));
-    other_method.matches[0].method = Some("GET".to_owned());
-    let (routes, problems) = routes(&[
-        request(1, "", prefix("/app")),
-        other_host,
-        same_host,
-        other_method,
-    ]);
-    let served: Vec<u32> = routes.iter().map(|route| route.relation).collect();
-    assert_eq!(served, [1, 2, 4]);
-    let told = problems[&(3, "api".to_owned())].to_string();
-    assert_eq!(told, "prefix /app of b.example.org is taken by app-2");
+    let mut again = same_host.clone();
+    again.name = "c".to_owned();
+    let mut method = request(1, "d", prefix("/app"));
+    method.matches[0].method = Some("GET".to_owned());
+    let (served, problems) = routes(&[request(1, "a", prefix("/app")), same_host, again, method]);
+    let served: Vec<&str> = served.iter().map(|route| route.name.as_str()).collect();
+    assert_eq!(served, ["a", "b", "d"]);
+    let told = problems[&(1, "c".to_owned())].to_string();
+    assert_eq!(told, "prefix /app of a.example.org is taken by app-1");
+}
+
+#[test]
+fn who_names_the_gateways_own_host_means_the_default() {
+    let check = |default: &str, names: &[&str], hosts: &[&str], expect: Result<&[&str], &str>| {
+        let own = OwnHosts {
+            default: Some(default.to_owned()),
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let mut other = request(2, "", prefix("/app"));
+        other.hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
+        let (served, problems) = routes_at(&own, &[request(1, "", prefix("/app")), other]);
+        let got = served
+            .get(1)
+            .map(|route| route.hosts.iter().map(String::as_str).collect());
+        let told = problems.values().next().map(ToString::to_string);
+        match expect {
+            Ok(expect) => assert_eq!(got, Some(expect.to_vec())),
+            Err(expect) => assert_eq!(told.as_deref(), Some(expect)),
+        }
+    };
+    let taken = Err("prefix /app is taken by app-1");
+    check("*", &["lb.example.org"], &["lb.example.org"], taken);
+    check(
+        "*",
+        &["lb.example.org"],
+        &["b.example.org"],
+        Ok(&["b.example.org"]),
+    );
+    check(
+        "*",
+        &["lb.example.org"],
+        &["b.example.org", "lb.example.org"],
+        taken,
+    );
+    check("apps.example.org", &[], &["apps.example.org"], taken);
+    check(
+        "apps.example.org",
+        &[],
+        &["*.example.org"],
+        Ok(&["*.example.org"]),
+    );
+    let wide = Err("hostname \"*.example.org\" covers a name of the gateway");
+    check("*", &["lb.example.org"], &["*.example.org"], wide);
 }
 
 #[test]
