@@ -1,11 +1,10 @@
 //! Secrets from end to end: a charm on this library owns one, a few lines of shell read it.
 
-use std::fs;
 use std::path::PathBuf;
 
 use juju_sim::{DeployRequest, Fault};
 
-use crate::lab::{Lab, bag};
+use crate::lab::{Lab, bag, packed};
 
 const READER: &str = "requires: {from: {interface: kept}}\n";
 
@@ -20,23 +19,14 @@ case $hook in
 esac"#;
 
 impl Lab {
-    /// The charm `keeper`, as packed: a program, and its metadata and options beside it.
-    fn keeper(&self) -> PathBuf {
-        let dir = self.root.path().join("keeper");
-        fs::create_dir_all(&dir).unwrap();
-        let whole: serde_json::Value = yaml::parse(include_str!("keeper.yaml")).unwrap();
-        let mut metadata = whole.clone();
-        metadata.as_object_mut().unwrap().remove("config");
-        metadata["summary"] = "s".into();
-        metadata["description"] = "d".into();
-        fs::write(dir.join("metadata.yaml"), metadata.to_string()).unwrap();
-        fs::write(dir.join("config.yaml"), whole["config"].to_string()).unwrap();
-        fs::copy(env!("CARGO_BIN_EXE_keeper-charm"), dir.join("dispatch")).unwrap();
-        dir
-    }
-
     fn kept(&mut self) {
-        let charm = self.keeper();
+        let program = PathBuf::from(env!("CARGO_BIN_EXE_keeper-charm"));
+        let charm = packed(
+            self.root.path(),
+            "keeper",
+            include_str!("keeper.yaml"),
+            &program,
+        );
         self.model.deploy(&DeployRequest::new(charm)).unwrap();
         self.deploy("reader", READER, READS);
         self.model.integrate("keeper", "reader").unwrap();
