@@ -59,6 +59,7 @@ const EXPECTED: &[&str] = &[
     "- Service OLD/istiod",
     "- Service OLD/istiod-revision-tag-default",
     "~ ServiceAccount OLD/istio-ingressgateway-workload-service-account",
+    "- ServiceAccount OLD/istio-reader-service-account",
     "- ServiceAccount OLD/istiod",
     "~ StatefulSet appb/db",
     "- ValidatingWebhookConfiguration -/istio-validator-OLD",
@@ -299,4 +300,43 @@ async fn custom_objects_that_were_lost_are_restored_from_the_backup() {
     let made = executor.restore(&Silent).await.expect("restored");
     assert_eq!(made, [lost.to_string()]);
     assert_eq!(fake.get(&lost).expect("back")["spec"], before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_revision_in_the_same_namespace_takes_nothing_of_its_own_away() {
+    let request = Request {
+        target: Some(common::cluster::target_in(OLD)),
+        ..request()
+    };
+    let fake = pilot_cluster();
+    let before = listing(&fake);
+    to(&fake, &request, "drain").await;
+    let line = Line::new(&fake);
+    let executor = Executor::new(&line, &Noon, "tester");
+    let stand = executor.rollback(&Limits::default(), &Silent).await;
+    assert_eq!(stand.expect("back"), Stand::RolledBack);
+    assert_eq!(line.violations(), Vec::<String>::new());
+    assert_eq!(
+        differences(&before, &listing(&fake)),
+        Vec::<String>::new(),
+        "after the way back"
+    );
+    let fake = pilot_cluster();
+    let violations = finish(&fake, &request).await;
+    assert_eq!(violations, Vec::<String>::new());
+    let proxies = play::proxies(&fake);
+    assert!(
+        proxies.iter().all(|p| p.revision == REVISION),
+        "{proxies:#?}"
+    );
+    for (kind, name) in [
+        ("Service", "istiod-revision-tag-default"),
+        ("ServiceAccount", "istio-reader-service-account"),
+        ("ConfigMap", "istio-leader"),
+    ] {
+        let id = ObjectRef::namespaced("v1", kind, OLD, name);
+        assert!(fake.get(&id).is_some(), "{id}");
+    }
+    let gone = ObjectRef::namespaced("apps/v1", "Deployment", OLD, "istiod");
+    assert_eq!(fake.get(&gone), None);
 }

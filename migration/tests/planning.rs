@@ -249,7 +249,7 @@ async fn commands_for_people_come_in_order() {
         .map(String::as_str)
         .collect();
     let expect = [
-        "juju deploy istio-integrator istio-integrator --trust",
+        "juju deploy istio-integrator istio-integrator --trust --config istio-namespace=istio-lab",
         "juju integrate istio-k8s:istio-metadata istio-integrator:istio-metadata",
         "juju remove-relation istio-pilot:ingress-auth AUTH:ingress-auth",
         "juju integrate istio-integrator:ingress-auth AUTH:ingress-auth",

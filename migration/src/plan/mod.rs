@@ -167,6 +167,14 @@ pub fn plan(snapshot: &Snapshot, request: &Request) -> Result<Plan, Vec<Refusal>
         moving::last_steps(&mut plan, snapshot, &source, request, target);
     }
     guard::last_step(&mut plan, snapshot);
+    let undo = plan.steps.iter().flat_map(|step| &step.undo);
+    let restored = undo.filter_map(|action| match action {
+        Action::Restore { object } => Some(object.clone()),
+        _ => None,
+    });
+    plan.backup.extend(restored.collect::<Vec<_>>());
+    plan.backup.sort();
+    plan.backup.dedup();
     Ok(plan)
 }
 

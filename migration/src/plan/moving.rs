@@ -40,15 +40,7 @@ pub(super) fn steps(
     if !definitions.is_empty() {
         plan.steps.push(definitions);
     }
-    let step = control_plane(snapshot, request, target);
-    for action in &step.undo {
-        if let Action::Restore { object } = action {
-            plan.backup.push(object.clone());
-        }
-    }
-    plan.backup.sort();
-    plan.backup.dedup();
-    plan.steps.push(step);
+    plan.steps.push(control_plane(snapshot, request, target));
     if window {
         switch::steps(plan, snapshot, source, request, target);
         // The new injectors answer the default already: the old ones have to point there by then.

@@ -144,7 +144,11 @@ pub(super) fn steps(
         ));
     }
     plan.steps.push(bridge(&plan.id, &pilot, namespace, split));
-    plan.steps.push(deploy(split));
+    let home = request
+        .target
+        .as_ref()
+        .map(|target| target.namespace.as_str());
+    plan.steps.push(deploy(split, home));
     plan.steps.extend(authorization(&pilot, namespace, split));
     for route in &pilot.routes {
         plan.steps.push(hand_over(route, &pilot, namespace, split));
@@ -273,7 +277,7 @@ fn bridge(plan: &str, pilot: &Pilot<'_>, namespace: &str, split: &Split) -> Step
     step
 }
 
-fn deploy(split: &Split) -> Step {
+fn deploy(split: &Split, home: Option<&str>) -> Step {
     let Split {
         daemon, integrator, ..
     } = split;
@@ -283,8 +287,11 @@ fn deploy(split: &Split) -> Step {
         "deploy the integrator",
         "It finds the gateways that there are, whoever made them.",
     );
+    // While the old control plane is not removed, there are two.
+    let which = home.map(|home| format!(" --config istio-namespace={home}"));
+    let which = which.unwrap_or_default();
     step.commands = vec![
-        format!("juju deploy istio-integrator {integrator} --trust"),
+        format!("juju deploy istio-integrator {integrator} --trust{which}"),
         format!("juju integrate {daemon}:istio-metadata {integrator}:istio-metadata"),
     ];
     step

@@ -38,7 +38,7 @@ pub(super) fn steps(
         source,
         target,
     ));
-    plan.steps.push(tags(snapshot, source, request, target));
+    plan.steps.push(tags(snapshot, request, target));
     // One that the new control plane has under the same name is its own by then.
     let last: Vec<_> = target.last.iter().map(id).collect();
     let old = |live: &&Object| !last.iter().any(|new| new.same_object(&live.id()));
@@ -123,7 +123,7 @@ fn pointed(live: &Object, source: &Source<'_>, target: &Target) -> Value {
 }
 
 /// The configurations and Services of the tags, which only the last form has.
-fn tags(snapshot: &Snapshot, source: &Source<'_>, request: &Request, target: &Target) -> Step {
+fn tags(snapshot: &Snapshot, request: &Request, target: &Target) -> Step {
     let mut step = Step::new(
         "tags",
         Phase::Switch,
@@ -151,16 +151,9 @@ fn tags(snapshot: &Snapshot, source: &Source<'_>, request: &Request, target: &Ta
         if webhook {
             step.after.push(Check::Armed { object: id.clone() });
         }
-        if let Some(live) = snapshot.objects.find(&id) {
-            let before = if webhook {
-                pointed(live, source, target)
-            } else {
-                live.value().clone()
-            };
-            step.undo.push(Action::Apply {
-                object: fresh(before),
-                manager: crate::api::MANAGER.to_owned(),
-            });
+        if snapshot.objects.find(&id).is_some() {
+            // In the same namespace it has the name of an old one.
+            step.undo.push(Action::Restore { object: id });
         } else {
             step.undo.insert(0, Action::Delete { object: id.clone() });
             step.undone.push(Check::Absent { object: id });

@@ -407,6 +407,7 @@ pub(crate) fn pilot_cluster() -> FakeApi {
         ("policy/v1", "PodDisruptionBudget", "istiod"),
         ("v1", "ConfigMap", "istio-sidecar-injector"),
         ("v1", "ConfigMap", "istio-leader"),
+        ("v1", "ServiceAccount", "istio-reader-service-account"),
         ("v1", "Service", "istiod-revision-tag-default"),
     ] {
         fake.seed(json!({"apiVersion": version, "kind": kind, "metadata": metadata(name), "spec": {"minReplicas": 1}}));
@@ -474,43 +475,53 @@ pub(crate) fn pilot_cluster() -> FakeApi {
 
 /// The control plane to be.
 pub(crate) fn target() -> Target {
+    target_in(NEW)
+}
+
+/// The control plane to be in a namespace.
+pub(crate) fn target_in(namespace: &str) -> Target {
     let labels = json!({"operator.istio.io/component": "Pilot"});
-    let last = istiod(NEW, REVISION, labels.clone());
+    let [account, map, service, deployment] = istiod(namespace, REVISION, labels);
+    let reader = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": "istio-reader-service-account", "namespace": namespace},
+    });
+    let last = [account, map, service, deployment, reader];
     let mut transitional = last.clone();
     transitional[1]["data"]["mesh"] =
         format!("rootNamespace: {OLD}\ntrustDomain: cluster.local\n").into();
     transitional[3]["spec"]["replicas"] = 2.into();
     let webhooks = [
         injector(
-            &format!("istio-sidecar-injector-{REVISION}-{NEW}"),
+            &format!("istio-sidecar-injector-{REVISION}-{namespace}"),
             REVISION,
             REVISION,
-            NEW,
+            namespace,
             false,
         ),
         validator(
-            &format!("istio-validator-{REVISION}-{NEW}"),
+            &format!("istio-validator-{REVISION}-{namespace}"),
             REVISION,
-            NEW,
+            namespace,
             "Ignore",
         ),
     ];
     let tags = [
         json!({
             "apiVersion": "v1", "kind": "Service",
-            "metadata": {"name": "istiod-revision-tag-default", "namespace": NEW, "labels": {"istio.io/rev": REVISION}},
+            "metadata": {"name": "istiod-revision-tag-default", "namespace": namespace, "labels": {"istio.io/rev": REVISION}},
             "spec": {"selector": {"app": "istiod", "istio.io/rev": REVISION}},
         }),
         injector(
-            &format!("istio-revision-tag-default-{NEW}"),
+            &format!("istio-revision-tag-default-{namespace}"),
             "default",
             REVISION,
-            NEW,
+            namespace,
             false,
         ),
     ];
     Target {
-        namespace: NEW.to_owned(),
+        namespace: namespace.to_owned(),
         revision: REVISION.to_owned(),
         version: VERSION.to_owned(),
         transitional: transitional.into_iter().chain(webhooks.clone()).collect(),
