@@ -11,7 +11,7 @@ use crate::check::{self, Answered};
 use crate::ingress::IngressState;
 use crate::observe::View;
 use crate::validate::Validated;
-use crate::{discover, findings, pass, replies};
+use crate::{discover, findings, gateway_api, pass, replies};
 
 /// Answers an action.
 pub fn action(
@@ -66,6 +66,9 @@ fn routes(view: &ModelView, validated: &Validated, cluster: &View) -> Vec<Row> {
         "off"
     };
     let live = live_relations(validated, cluster);
+    let kinds = kinds(validated, cluster);
+    let joined =
+        |kinds: &BTreeSet<&'static str>| kinds.iter().copied().collect::<Vec<_>>().join(",");
     let row = |(id, state): (&RelationId, &IngressState)| {
         let IngressState {
             endpoint,
@@ -105,6 +108,7 @@ fn routes(view: &ModelView, validated: &Validated, cluster: &View) -> Vec<Row> {
             ("relation", format!("{endpoint}:{id}")),
             ("app", app.clone()),
             ("dialect", or_dash(dialect.map(str::to_owned))),
+            ("kind", or_dash(kinds.get(&id.0).map(joined))),
             ("prefix", or_dash(Some(paths.join(",")))),
             (
                 "backend",
@@ -134,14 +138,47 @@ fn live_relations(validated: &Validated, cluster: &View) -> BTreeSet<u32> {
     let Some(edge) = &validated.edge else {
         return BTreeSet::new();
     };
-    let live = established(&validated.routes, edge, &cluster.live.virtual_services);
+    let ours = &cluster.live;
+    let live = match validated
+        .target
+        .as_ref()
+        .and_then(|target| target.api.as_ref())
+    {
+        Some(choice) => gateway_api::established(edge, choice, &validated.routes, &ours.api),
+        None => established(&validated.routes, edge, &ours.virtual_services),
+    };
     pass::served(&validated.routes, &live)
 }
 
+/// The kinds of objects that carry the routes of relations now, of either API.
+fn kinds(validated: &Validated, cluster: &View) -> BTreeMap<u32, BTreeSet<&'static str>> {
+    let Some(edge) = &validated.edge else {
+        return BTreeMap::new();
+    };
+    let (routes, ours) = (&validated.routes, &cluster.live);
+    let mut kinds = gateway_api::carried(edge, routes, &ours.api);
+    for route in established(routes, edge, &ours.virtual_services) {
+        kinds
+            .entry(route.relation)
+            .or_default()
+            .insert("VirtualService");
+    }
+    kinds
+}
+
 fn auth(validated: &Validated, cluster: &View) -> &'static str {
+    let of_api = validated
+        .target
+        .as_ref()
+        .is_some_and(|target| target.api.is_some());
+    let policies = if of_api {
+        &cluster.live.api.policies
+    } else {
+        &cluster.live.policies
+    };
     if !validated.auth.wanted {
         "off"
-    } else if cluster.live.policies.is_empty() && cluster.evidence.in_force() {
+    } else if policies.is_empty() && cluster.evidence.in_force() {
         "in force"
     } else if cluster.evidence.denying() {
         "denied"

@@ -24,6 +24,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::check::{Answered, Check, Probe};
 use crate::desired::{Objects, Serve};
+use crate::gateway_api::{self, observed as api};
 use crate::keys;
 use crate::observe::{self, Live, Query, ServiceInfo, View};
 use crate::pass::{Done, ELSEWHERE, close, pass};
@@ -99,6 +100,7 @@ impl Cluster {
             Read::list("", "Secret").with_labels(&ours),
             Read::list("", "Service").in_namespace(&query.namespace),
         ];
+        reads.extend(api::reads(&ours));
         reads.extend(
             query
                 .authorizers
@@ -130,7 +132,17 @@ impl Cluster {
         let live = found(&observed, control_planes.config_maps);
         let planes = discovery::control_planes(&live);
         let gateways = discovery::gateways(&live);
-        let (plane, gateway) = observe::select(&query, &planes, &gateways);
+        let (plane, mut gateway) = observe::select(&query, &planes, &gateways);
+        let facts = api::facts(&query, &observed, &live);
+        let namespace = query.namespace.as_str();
+        let chosen = query.settings.as_ref().and_then(|settings| {
+            gateway_api::choose(settings, namespace, &plane, gateway.as_ref(), &facts, &live)
+        });
+        let mut api_choice = None;
+        if let Some(chosen) = chosen {
+            gateway = Some(chosen.clone().map(|choice| choice.gateway.workload));
+            api_choice = chosen.one();
+        }
 
         let names = (&query.names.guard, query.names.custom());
         let (mut policies, mut customs) = (Vec::new(), Vec::new());
@@ -139,6 +151,7 @@ impl Cluster {
             match policy.metadata.name.as_ref() {
                 name if name == Some(names.0) => policies.push(policy),
                 name if name == Some(&names.1) => customs.push(policy),
+                name if name == Some(&query.names.api()) => policies.push(policy),
                 _ => drop(others.insert(Object::new(policy.to_object())?.id())),
             }
         }
@@ -162,10 +175,12 @@ impl Cluster {
                 Err(error) => tracing::warn!("{error}, left out"),
             }
         }
+        let mut filters = typed(&observed, NETWORKING, "EnvoyFilter");
         let ours = Live {
+            api: api::live(&query, &observed, &mut filters, &mut policies),
             gateways: our_gateways,
             virtual_services: typed(&observed, NETWORKING, "VirtualService"),
-            filters: typed(&observed, NETWORKING, "EnvoyFilter"),
+            filters,
             policies,
             customs,
             others,
@@ -210,6 +225,9 @@ impl Cluster {
             gateways,
             plane,
             gateway,
+            api: api_choice,
+            api_gateways: facts.gateways,
+            acceptances: gateway_api::acceptances(api::routes(&observed)),
             pods,
             terminating,
             evidence,
@@ -235,10 +253,11 @@ impl Cluster {
             let name = mesh_config_name(&plane.revision);
             Read::get("", "ConfigMap", Some(&plane.namespace), &name)
         };
-        let namespaces: BTreeSet<&str> = gateways.iter().map(|g| g.namespace.as_str()).collect();
+        let mut namespaces = api::namespaces(observed);
+        namespaces.extend(gateways.iter().map(|gateway| gateway.namespace.clone()));
         let services = namespaces
             .into_iter()
-            .map(|ns| Read::list("", "Service").in_namespace(ns));
+            .map(|ns| Read::list("", "Service").in_namespace(&ns));
         let reads: Vec<Read> = planes
             .iter()
             .filter(|plane| !plane.external)
@@ -352,7 +371,7 @@ impl Cluster {
         let wrote = !(total.written.is_empty() && total.pruned.is_empty());
         while wrote && next.more && total.is_complete() && Instant::now() < end {
             sleep(PROOF_INTERVAL).await;
-            let labels = selector(&serve.gateway.spec.selector);
+            let labels = selector(&serve.labels);
             let pods = self.pods(&labels, serve.port.as_ref()).await?;
             let evidence = self.evidence(&pods, &serve.home).await;
             let further = pass(serve, &next.live, &evidence)?;

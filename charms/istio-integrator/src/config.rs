@@ -6,6 +6,8 @@ use mesh::auth::AuthMode;
 use mesh::name::check_label;
 use mesh::policies::PolicyMode;
 
+use crate::gateway_api::RouteApi;
+
 /// Checked options. Empty texts are options left at their default.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Settings {
@@ -17,6 +19,8 @@ pub struct Settings {
     pub gateway: String,
     /// `gateway-name`.
     pub gateway_name: String,
+    /// `route-api`.
+    pub route_api: RouteApi,
     /// `external-hostname`.
     pub external_hostname: Option<String>,
     /// `auth`.
@@ -46,6 +50,9 @@ pub fn read(app: &str, config: &Config) -> Result<Settings, Problem> {
         revision: text("revision"),
         gateway: text("gateway"),
         gateway_name: text("gateway-name"),
+        route_api: text("route-api")
+            .parse()
+            .map_err(|why| bad("route-api", why))?,
         external_hostname: Some(text("external-hostname")).filter(|host| !host.is_empty()),
         auth: auth(config).map_err(|why| bad("auth", why))?,
         tls_secret: config.secret("tls-secret-id"),

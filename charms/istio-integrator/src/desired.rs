@@ -18,6 +18,7 @@ use mesh::routes::{
 use serde_json::Value;
 
 use crate::auth;
+use crate::gateway_api::{self, ServeApi};
 use crate::observe::{self, Live, Names, View};
 use crate::policies;
 use crate::target::Target;
@@ -26,10 +27,12 @@ use crate::validate::Validated;
 
 /// Our objects by which it is known that authorization was wanted. Without a look at them nothing is
 /// changed: what is live might be taken for a gateway that nobody ever guarded.
-const TELLING: [&str; 3] = [
+const TELLING: [&str; 5] = [
     "virtualservices.networking.istio.io",
     "envoyfilters.networking.istio.io",
     "authorizationpolicies.security.istio.io",
+    "httproutes.gateway.networking.k8s.io",
+    "grpcroutes.gateway.networking.k8s.io",
 ];
 
 /// What shall exist.
@@ -83,6 +86,13 @@ pub struct Serve {
     pub live: Live,
     /// What the gateway's pods answered.
     pub evidence: Evidence,
+    /// Labels of the gateway's pods.
+    pub labels: BTreeMap<String, String>,
+    /// Whether one of them is ready.
+    pub ready: bool,
+    /// What takes the place of `Gateway`, filters, policies and probe, if the gateway is one of the
+    /// Gateway API.
+    pub api: Option<ServeApi>,
 }
 
 /// An extension provider that is asked, and by which objects.
@@ -137,9 +147,10 @@ pub fn desired(view: &ModelView, validated: &Validated, cluster: &View) -> Optio
         Some(target) => {
             serve(view, validated, target, cluster).map(|serve| Objects::Serve(Box::new(serve)))
         }
-        None if validated.auth.wanted && cluster.live.unguarded().next().is_some() => Some(
-            Objects::Close(observe::inventory(view), Box::new(cluster.live.clone())),
-        ),
+        None if validated.auth.wanted && cluster.live.is_open() => Some(Objects::Close(
+            observe::inventory(view),
+            Box::new(cluster.live.clone()),
+        )),
         None => None,
     }
 }
@@ -242,6 +253,12 @@ fn serve(
         asked_by,
         live: cluster.live.clone(),
         evidence: cluster.evidence.clone(),
+        labels: labels.clone(),
+        ready: target.ready,
+        api: target.api.as_ref().map(|choice| {
+            let (auth, said) = (&validated.auth, &cluster.acceptances);
+            gateway_api::serve(choice, &edge, auth, &names, said, target.ready)
+        }),
         edge,
     })
 }

@@ -26,12 +26,14 @@ pub(crate) fn tables(
     validated: &Validated,
     cluster: &View,
 ) -> Vec<(&'static str, Vec<Row>)> {
+    let of_api = cluster.api_gateways.iter().map(|gateway| &gateway.workload);
+    let gateways = cluster.gateways.iter().chain(of_api);
     vec![
         (
             "control-planes",
             cluster.control_planes.iter().map(plane).collect(),
         ),
-        ("gateways", cluster.gateways.iter().map(gateway).collect()),
+        ("gateways", gateways.map(gateway).collect()),
         ("signals", signals(cluster)),
         ("choice", choice(cluster)),
         ("extension-provider", provider(view, validated)),

@@ -2,7 +2,7 @@
 //!
 //! Each module is a step of a hook, and all but `cluster` and `keys` are pure: `config` and `observe`
 //! say what is read; `validate`, with a module for each thing that is checked (`ingress`, `auth`,
-//! `tls`, `target`), `desired` and `pass` decide; `cluster` reads and writes; `status` and `actions`
+//! `tls`, `target`), `desired` and `pass` decide, `gateway_api` for gateways of the Gateway API; `cluster` reads and writes; `status` and `actions`
 //! tell people and `replies` tells the related applications.
 
 pub mod actions;
@@ -13,6 +13,7 @@ pub mod config;
 pub mod desired;
 mod discover;
 pub mod findings;
+pub mod gateway_api;
 pub mod ingress;
 pub mod observe;
 pub mod pass;

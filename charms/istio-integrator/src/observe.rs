@@ -3,19 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 
+use istio_api::CustomObject;
 use istio_api::networking::{EnvoyFilter, Gateway, VirtualService};
 use istio_api::security::AuthorizationPolicy;
 use juju_charm::ModelView;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use kube_apply::{Inventory, ObjectRef, Owner};
+use kube_apply::{Inventory, Object, ObjectRef, Owner};
 use mesh::auth::{
     AuthMode, Evidence, guard_of_filter, guard_of_routes, routes_unguarded, shows_authorization,
     unmarked,
 };
 use mesh::discovery::{
-    Choice, ControlPlane, GatewayPod, GatewayPort, GatewayWorkload, Selected, select_control_plane,
-    select_gateway,
+    ApiGateway, Choice, ControlPlane, GatewayPod, GatewayPort, GatewayWorkload, Selected,
+    select_control_plane, select_gateway,
 };
 use mesh::name::check_label;
 use mesh::routes::short_hash;
@@ -23,6 +24,7 @@ use relations::{Certificates, IstioMetadata};
 
 use crate::auth;
 use crate::config::{self, Settings};
+use crate::gateway_api::{Acceptance, ApiChoice, LiveApi};
 use crate::tls::{self, KeyRequest, Pair};
 
 /// Name of the charm, and of its inventory's owner.
@@ -82,6 +84,16 @@ impl Names {
     /// The policy by which an extension provider is asked.
     pub fn custom(&self) -> String {
         format!("{}-ask", self.guard)
+    }
+
+    /// What guards a gateway of the Gateway API.
+    pub fn api(&self) -> String {
+        format!("{}-api", self.guard)
+    }
+
+    /// What answers at the charm's own paths there.
+    pub fn api_probe(&self) -> String {
+        format!("{}-api-probe", self.guard)
     }
 
     /// The object that makes the gateway verify tokens.
@@ -192,6 +204,8 @@ pub struct Live {
     pub customs: Vec<AuthorizationPolicy>,
     /// What else is ours and guards nothing.
     pub others: BTreeSet<ObjectRef>,
+    /// Those for a gateway of the Gateway API.
+    pub api: LiveApi,
 }
 
 impl Live {
@@ -200,7 +214,7 @@ impl Live {
     pub fn guarded(&self) -> bool {
         let traces = || self.virtual_services.iter().any(shows_authorization);
         let asking = !self.filters.is_empty() || !self.customs.is_empty();
-        asking || !self.policies.is_empty() || traces()
+        asking || !self.policies.is_empty() || traces() || self.api.guarded()
     }
 
     /// What routes ask for, as it was chosen when these were written; see [`mesh::auth::GUARD_HEADER`].
@@ -208,7 +222,8 @@ impl Live {
     pub fn guard(&self) -> Option<&str> {
         let filters = self.filters.iter().filter_map(guard_of_filter);
         let routes = self.virtual_services.iter().filter_map(guard_of_routes);
-        filters.chain(routes).map(unmarked).find(|guard| {
+        let known = filters.chain(routes).chain(self.api.guards());
+        known.map(unmarked).find(|guard| {
             guard.len() == 2 * GUARD_BYTES && guard.bytes().all(|b| b.is_ascii_hexdigit())
         })
     }
@@ -218,6 +233,39 @@ impl Live {
         self.virtual_services
             .iter()
             .filter(|service| routes_unguarded(service))
+    }
+
+    /// Whether any route, of either kind, needs no authorization to be reached.
+    pub fn is_open(&self) -> bool {
+        self.unguarded().next().is_some() || self.api.is_open()
+    }
+
+    /// Whether there is anything for a gateway of Istio's own API.
+    pub fn has_classic(&self) -> bool {
+        let routes = !self.gateways.is_empty() || !self.virtual_services.is_empty();
+        let asks = !self.filters.is_empty() || !self.customs.is_empty();
+        routes || asks || !self.policies.is_empty()
+    }
+
+    /// The names of all of them.
+    ///
+    /// # Errors
+    /// Never, but for an object without a name.
+    pub fn ids(&self) -> Result<Vec<ObjectRef>, kube_apply::Error> {
+        let gateways = self.gateways.iter().map(CustomObject::to_object);
+        let services = self.virtual_services.iter().map(CustomObject::to_object);
+        let filters = self.filters.iter().map(CustomObject::to_object);
+        let policies = self.policies.iter().chain(&self.customs);
+        let all = gateways
+            .chain(services)
+            .chain(filters)
+            .chain(policies.map(CustomObject::to_object));
+        let mut ids = self.api.ids()?;
+        for value in all {
+            ids.push(Object::new(value)?.id());
+        }
+        ids.extend(self.others.iter().cloned());
+        Ok(ids)
     }
 }
 
@@ -236,6 +284,12 @@ pub struct View {
     pub plane: Selected<ControlPlane>,
     /// The gateway that is meant; `None` if no control plane is.
     pub gateway: Option<Selected<GatewayWorkload>>,
+    /// What is special about it, if it is one of the Gateway API.
+    pub api: Option<ApiChoice>,
+    /// All gateways of the Gateway API that Istio runs.
+    pub api_gateways: Vec<ApiGateway>,
+    /// What they say of our routes, by kind and name.
+    pub acceptances: BTreeMap<(String, String), Acceptance>,
     /// The pods that a `Gateway` with that gateway's labels applies to.
     pub pods: BTreeSet<GatewayPod>,
     /// Namespaces on their way out, where nothing new can be written.

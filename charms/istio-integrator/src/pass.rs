@@ -19,6 +19,7 @@ use mesh::auth::{
 use mesh::routes::{Route, established, virtual_services};
 
 use crate::desired::Serve;
+use crate::gateway_api::{self, LiveApi};
 use crate::observe::Live;
 
 /// The stage of what may be refused without keeping the rest from being written: what is another's
@@ -58,7 +59,27 @@ pub struct Done {
 /// # Errors
 /// Never, but for an object without a name.
 pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Error> {
-    if serve.auth_wanted && live.unguarded().next().is_some() {
+    if let Some(api) = &serve.api {
+        return gateway_api::pass(serve, api, live, evidence);
+    }
+    let mut pass = classic(serve, live, evidence)?;
+    gateway_api::keep(serve, live, is_there(serve), &mut pass)?;
+    Ok(pass)
+}
+
+/// Whether everything that is to be was live before this hook, on a gateway with a ready pod.
+fn is_there(serve: &Serve) -> bool {
+    let live = &serve.live;
+    let established = established(&serve.routes, &serve.edge, &live.virtual_services);
+    let mut gateways = live.gateways.iter();
+    serve.ready
+        && established.len() == serve.routes.len()
+        && gateways.any(|gateway| gateway.spec == serve.gateway.spec)
+}
+
+/// The pass for a gateway of Istio's own API.
+fn classic(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Error> {
+    if serve.auth_wanted && live.is_open() {
         return close(&serve.inventory, live);
     }
     if serve.auth_wanted && (moved(serve, live) || loses_its_provider(serve, live, evidence)) {
@@ -154,6 +175,7 @@ pub fn pass(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Err
         policies,
         customs,
         others: other_ids,
+        api: LiveApi::default(),
     };
     // What is open is left out of the policy once its rule stands.
     let widens = step.filter == FilterStep::Write
@@ -186,23 +208,8 @@ pub fn close(inventory: &Inventory, live: &Live) -> Result<Pass, Error> {
     let mut kept = live.clone();
     kept.virtual_services
         .retain(|service| !routes_unguarded(service));
-    let mut retain = Vec::new();
-    for gateway in &kept.gateways {
-        retain.push(Object::new(gateway.to_object())?.id());
-    }
-    for service in &kept.virtual_services {
-        retain.push(Object::new(service.to_object())?.id());
-    }
-    for filter in &kept.filters {
-        retain.push(Object::new(filter.to_object())?.id());
-    }
-    for policy in &kept.policies {
-        retain.push(Object::new(policy.to_object())?.id());
-    }
-    for custom in &kept.customs {
-        retain.push(Object::new(custom.to_object())?.id());
-    }
-    retain.extend(kept.others.iter().cloned());
+    kept.api = gateway_api::close_routes(&live.api);
+    let retain = kept.ids()?;
     Ok(Pass {
         set: set(inventory, Vec::new(), retain),
         live: kept,
@@ -250,6 +257,7 @@ fn leave_old_gateway(serve: &Serve, live: &Live) -> Result<Pass, Error> {
             policies,
             customs: live.customs.clone(),
             others: live.others.clone(),
+            api: LiveApi::default(),
         },
         served: BTreeSet::new(),
         state: AuthState::Unproven,
@@ -265,7 +273,7 @@ fn customs_for(serve: &Serve, coming: &[VirtualService], live: &Live) -> Vec<Aut
     asked.map_or_else(Vec::new, |asked| asked.policies(&unasked()))
 }
 
-fn set(inventory: &Inventory, stages: Vec<Stage>, retain: Vec<ObjectRef>) -> ObjectsSet {
+pub(crate) fn set(inventory: &Inventory, stages: Vec<Stage>, retain: Vec<ObjectRef>) -> ObjectsSet {
     // Nothing here has a rollout of its own: there are no gates to wait for.
     ObjectsSet {
         inventory: inventory.clone(),

@@ -46,15 +46,26 @@ pub(crate) fn databags(
         tell(relation.id, authorizer(validated));
     }
     if let (Some(_), Some(target)) = (applied, &validated.target) {
-        let namespace = view.context.model_name.to_string();
+        // VirtualServices, which is what is asked for here, cannot be attached to others.
+        let takes = target.api.is_none();
+        let (namespace, name) = match &target.api {
+            Some(choice) => (
+                choice.gateway.workload.namespace.clone(),
+                choice.gateway.name.clone(),
+            ),
+            None => (
+                view.context.model_name.to_string(),
+                target.settings.gateway_name.clone(),
+            ),
+        };
         let info = GatewayInfo {
-            gateway_name: target.settings.gateway_name.clone(),
+            gateway_name: name.clone(),
             gateway_namespace: namespace,
-            gateway_up: target.ready && target.base_url.is_some(),
+            gateway_up: takes && target.ready && target.base_url.is_some(),
         };
         let metadata = GatewayMetadata {
             namespace: target.gateway.namespace.clone(),
-            gateway_name: target.settings.gateway_name.clone(),
+            gateway_name: name,
             deployment_name: target.gateway.name.clone(),
             service_account: target.gateway.service_account.clone(),
         };

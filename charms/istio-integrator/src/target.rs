@@ -9,6 +9,7 @@ use mesh::discovery::{
 use relations::TraefikReply;
 
 use crate::config::Settings;
+use crate::gateway_api::ApiChoice;
 use crate::observe::{self, View};
 
 /// Where to route.
@@ -32,6 +33,8 @@ pub struct Target {
     pub ready: bool,
     /// Addresses of its ready pods.
     pub addresses: BTreeSet<String>,
+    /// What is special about the gateway, if it is one of the Gateway API.
+    pub api: Option<ApiChoice>,
 }
 
 impl Target {
@@ -95,6 +98,9 @@ pub fn target(
         }
         None => return Err(Problem::blocked("no gateway found")),
     };
+    if let Some(choice) = &cluster.api {
+        served(choice)?;
+    }
     let Some(port) = observe::http_port(&gateway).map(|port| port.port) else {
         return Err(Problem::blocked(format!(
             "gateway {} has no Service with a port for HTTP",
@@ -106,7 +112,8 @@ pub fn target(
         .as_ref()
         .and_then(GatewayService::https_port)
         .map(|port| port.port);
-    let served = if tls {
+    let foreign = cluster.api.as_ref().is_some_and(|choice| !choice.own);
+    let served = if tls || foreign {
         tls_port.map(|port| ("https", port))
     } else {
         None
@@ -128,13 +135,41 @@ pub fn target(
             .filter(ready)
             .filter_map(|pod| pod.ip.clone())
             .collect(),
-        namespaces: namespaces(cluster, &gateway),
+        // A gateway of the Gateway API has pods in its own namespace only.
+        namespaces: match &cluster.api {
+            Some(_) => BTreeSet::from([gateway.namespace.clone()]),
+            None => namespaces(cluster, &gateway),
+        },
+        api: cluster.api.clone(),
         settings,
         plane,
         port,
         tls_port,
         gateway,
     })
+}
+
+/// What keeps routes from being written for a gateway of the Gateway API.
+fn served(choice: &ApiChoice) -> Result<(), Problem> {
+    let workload = &choice.gateway.workload;
+    let missing = [
+        ("httproutes", choice.served.http),
+        ("gateways", choice.served.gateway),
+    ];
+    for (plural, version) in missing {
+        if version.is_none() {
+            return Err(Problem::blocked(format!(
+                "the cluster does not serve {plural}.gateway.networking.k8s.io in a known version"
+            )));
+        }
+    }
+    if observe::http_port(workload).is_none() {
+        return Err(Problem::blocked(format!(
+            "Gateway {}/{} has no listener for HTTP that takes routes of the model's namespace",
+            workload.namespace, choice.gateway.name
+        )));
+    }
+    Ok(())
 }
 
 /// The namespaces where a `Gateway` with the gateway's labels has, or may have, pods.

@@ -9,6 +9,7 @@ use mesh::routes::{Edge, Route, Tls, Tokens};
 use crate::auth::{self, Auth};
 use crate::config;
 use crate::findings;
+use crate::gateway_api;
 use crate::ingress::{IngressState, ingresses};
 use crate::observe::{Names, View};
 use crate::policies::{self, Permission};
@@ -54,7 +55,7 @@ pub fn validate(view: &ModelView, cluster: &View) -> (Validated, Vec<Problem>) {
     };
     // An option that cannot be read does not say that none is wanted.
     let mode = config::auth(&view.config).unwrap_or_default();
-    let auth = auth::auth(view, cluster, mode, &mut problems);
+    let mut auth = auth::auth(view, cluster, mode, &mut problems);
     let mut tls = tls::tls(view, settings.as_ref(), cluster, &mut problems);
     let target = settings.and_then(|settings| {
         target(view, cluster, settings, tls.pair.is_some())
@@ -62,6 +63,15 @@ pub fn validate(view: &ModelView, cluster: &View) -> (Validated, Vec<Problem>) {
             .ok()
     });
     problems.extend(target.as_ref().into_iter().flat_map(target_problems));
+    let api = target.as_ref().and_then(|target| target.api.as_ref());
+    if let Some(choice) = api.filter(|choice| !choice.own)
+        && tls.pair.take().is_some()
+    {
+        let (namespace, name) = (&choice.gateway.workload.namespace, &choice.gateway.name);
+        problems.push(Problem::blocked(format!(
+            "Gateway {namespace}/{name} is not ours: its owner decides about TLS"
+        )));
+    }
     if let (Some(target), Some(_)) = (&target, &tls.pair)
         && target.tls_port.is_none()
     {
@@ -71,7 +81,13 @@ pub fn validate(view: &ModelView, cluster: &View) -> (Validated, Vec<Problem>) {
         )));
         tls.pair = None;
     }
-    let (routes, ingresses) = ingresses(view, cluster, target.as_ref(), &mut problems);
+    if api.is_some() {
+        gateway_api::adapt_auth(&mut auth, cluster, &mut problems);
+    }
+    let (mut routes, mut ingresses) = ingresses(view, cluster, target.as_ref(), &mut problems);
+    if api.is_some() {
+        gateway_api::refuse(&mut routes, &mut ingresses, &mut problems);
+    }
     let permissions = policies::permissions(view, cluster, &mut problems);
     let edge = target
         .as_ref()
@@ -79,6 +95,10 @@ pub fn validate(view: &ModelView, cluster: &View) -> (Validated, Vec<Problem>) {
     if let (Some(edge), Some(target)) = (&edge, &target) {
         problems.extend(not_open(&auth, edge, &routes));
         problems.extend(findings::gateways(edge, target, cluster, &routes));
+        if let Some(choice) = &target.api {
+            let states = &mut ingresses;
+            gateway_api::problems(edge, choice, cluster, &auth, &routes, states, &mut problems);
+        }
     }
     (
         Validated {

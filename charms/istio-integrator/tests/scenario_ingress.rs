@@ -488,10 +488,10 @@ fn list_routes_tells_each_relations_state() {
     insta(
         table,
         "\
-RELATION   APP    DIALECT   PREFIX     BACKEND            URL                        GATEWAY        AUTH  TLS  STATE                            FINDING
-ingress:1  books  kubeflow  /books     books-ui.lab:5000  http://192.0.2.7/books     edge-lab/edge  off   off  served                           port 5000 of Service lab/books-ui says it is tcp, not HTTP
-ingress:2  echo   traefik   /lab-echo  echo.lab:8080      http://192.0.2.7/lab-echo  edge-lab/edge  off   off  served                           Service lab/echo does not exist
-ingress:3  late   kubeflow  /books     late-ui.lab:5000   -                          edge-lab/edge  off   off  prefix /books is taken by books  -",
+RELATION   APP    DIALECT   KIND            PREFIX     BACKEND            URL                        GATEWAY        AUTH  TLS  STATE                            FINDING
+ingress:1  books  kubeflow  VirtualService  /books     books-ui.lab:5000  http://192.0.2.7/books     edge-lab/edge  off   off  served                           port 5000 of Service lab/books-ui says it is tcp, not HTTP
+ingress:2  echo   traefik   VirtualService  /lab-echo  echo.lab:8080      http://192.0.2.7/lab-echo  edge-lab/edge  off   off  served                           Service lab/echo does not exist
+ingress:3  late   kubeflow  -               /books     late-ui.lab:5000   -                          edge-lab/edge  off   off  prefix /books is taken by books  -",
     );
     let json = &action(&api, "list-routes", &json!({"format": "json"}), &after)["routes"];
     let rows: serde_json::Value = serde_json::from_str(json).expect("JSON");

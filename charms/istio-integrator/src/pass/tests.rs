@@ -113,6 +113,9 @@ fn serve(wishes: &Wishes, auth_wanted: bool) -> Serve {
         live: Live::default(),
         evidence: Evidence::default(),
         edge: edge(auth_wanted, provider),
+        labels,
+        ready: true,
+        api: None,
     }
 }
 
@@ -207,6 +210,7 @@ fn checked(serve: &Serve, live: &Live, evidence: &Evidence) -> Pass {
         policies,
         customs,
         others,
+        api,
     } = &next.live;
     let object = |value| Object::new(value).unwrap().id();
     let mut said: BTreeSet<ObjectRef> = gateways.iter().map(|g| object(g.to_object())).collect();
@@ -215,6 +219,7 @@ fn checked(serve: &Serve, live: &Live, evidence: &Evidence) -> Pass {
     said.extend(policies.iter().map(|p| object(p.to_object())));
     said.extend(customs.iter().map(|c| object(c.to_object())));
     said.extend(others.iter().cloned());
+    said.extend(api.ids().unwrap());
     assert_eq!(wanted, said);
     if serve.auth_wanted {
         assert_eq!(next.live.unguarded().count(), 0);

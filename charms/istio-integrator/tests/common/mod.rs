@@ -9,6 +9,8 @@
     reason = "test support; each test file uses its own part"
 )]
 
+pub mod gateway_api;
+
 use std::collections::BTreeMap;
 
 use istio_integrator::IstioIntegrator;

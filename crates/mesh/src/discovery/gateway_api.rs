@@ -126,7 +126,7 @@ pub fn api_gateway(gateway: &Gateway, routes: &str, live: &Live) -> Option<ApiGa
             namespace: namespace.to_owned(),
             name: workload
                 .as_ref()
-                .map_or(made_name.clone(), |w| w.name().to_owned()),
+                .map_or_else(|| made_name.clone(), |w| w.name().to_owned()),
             kind: "Gateway".to_owned(),
             labels,
             revision: gateway

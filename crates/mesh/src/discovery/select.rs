@@ -20,6 +20,15 @@ pub enum Selected<T> {
 }
 
 impl<T> Selected<T> {
+    /// The same of what belongs to the one that is meant.
+    pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Selected<U> {
+        match self {
+            Self::One(one) => Selected::One(of(one)),
+            Self::None { looked_for } => Selected::None { looked_for },
+            Self::Several { candidates } => Selected::Several { candidates },
+        }
+    }
+
     /// The one that is meant.
     pub fn one(self) -> Option<T> {
         match self {

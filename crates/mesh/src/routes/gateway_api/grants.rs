@@ -37,10 +37,12 @@ pub fn reference_grants(edge: &Edge, routes: &[Route]) -> Vec<ReferenceGrant> {
     for (namespace, names) in services {
         let names: Vec<&str> = names.into_iter().collect();
         for (part, names) in names.chunks(MAX_ITEMS).enumerate() {
-            let mut name = format!("{}-{}", edge.name, short_hash(&edge.namespace));
-            if part > 0 {
-                name.push_str(&format!("-{part}"));
-            }
+            let part = if part > 0 {
+                format!("-{part}")
+            } else {
+                String::new()
+            };
+            let name = format!("{}-{}{part}", edge.name, short_hash(&edge.namespace));
             let spec = ReferenceGrantSpec {
                 from: from.clone(),
                 to: names.iter().map(to).collect(),

@@ -109,8 +109,8 @@ fn of_routes(edge: &Edge, parent: &Parent, routes: &[Route], grpc: bool) -> Obje
 }
 
 /// The names of the objects that a route becomes, of either kind.
-pub fn object_names(edge: &Edge, parent: &Parent, route: &Route) -> Vec<String> {
-    let objects = http::objects(edge, parent, route);
+pub fn object_names(edge: &Edge, route: &Route) -> Vec<String> {
+    let objects = http::objects(edge, &Parent::default(), route);
     objects
         .into_iter()
         .filter_map(|object| object.metadata.name)
@@ -141,15 +141,14 @@ fn object_name(edge: &Edge, route: &Route, part: usize) -> String {
         Some(guard) if route.open => crate::auth::open_route_name(guard),
         _ => edge.name.clone(),
     };
-    let mut name = format!("{beginning}-{}", route.relation);
+    let mut name = vec![beginning, route.relation.to_string()];
     if !route.name.is_empty() {
-        name.push('-');
-        name.push_str(&super::short_hash(&route.name));
+        name.push(super::short_hash(&route.name));
     }
     if part > 0 {
-        name.push_str(&format!("-{part}"));
+        name.push(part.to_string());
     }
-    name
+    name.join("-")
 }
 
 #[cfg(test)]
