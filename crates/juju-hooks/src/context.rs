@@ -63,6 +63,12 @@ pub struct TraceParent {
     pub flags: Option<String>,
 }
 
+/// Where a pod has the sockets of its containers.
+const CONTAINERS: &str = "/charm/containers";
+
+/// The one variable that no agent of Juju's sets: where the simulator has them.
+const SIM_CONTAINERS: &str = "JUJU_SIM_CONTAINERS";
+
 /// Everything Juju tells a charm process through its environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
@@ -104,6 +110,9 @@ pub struct Context {
     pub trace: Option<TraceParent>,
     /// `pre-series-upgrade` only: the base to come, `ubuntu@24.04` (a series name on old agents).
     pub target_base: Option<String>,
+    /// Where workload containers have their Pebble's sockets: `/charm/containers`, elsewhere in the
+    /// simulator.
+    pub containers_dir: PathBuf,
     /// `JUJU_DEBUG` was set: someone is debugging this hook.
     pub debug: bool,
 }
@@ -142,6 +151,7 @@ impl Context {
             proxies: Proxies::default(),
             trace: None,
             target_base: None,
+            containers_dir: PathBuf::from(CONTAINERS),
             debug: false,
         }
     }

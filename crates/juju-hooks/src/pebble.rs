@@ -12,6 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::context::Context;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -78,8 +79,9 @@ pub struct Pebble {
 
 impl Pebble {
     /// The Pebble of a declared container, where Juju has its socket.
-    pub fn of_container(container: &str) -> Self {
-        Self::at(format!("/charm/containers/{container}/pebble.socket"))
+    pub fn of_container(context: &Context, container: &str) -> Self {
+        let dir = context.containers_dir.join(container);
+        Self::at(dir.join("pebble.socket"))
     }
 
     /// A Pebble at another socket.

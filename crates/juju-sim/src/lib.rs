@@ -21,6 +21,7 @@ mod gojson;
 mod hook;
 pub mod jujuc;
 mod model;
+mod pebble;
 pub mod record;
 mod report;
 pub mod scenario;

@@ -17,6 +17,7 @@ use crate::charm::CharmMeta;
 use crate::charm::Endpoint;
 use crate::charm::Role;
 use crate::hook::Hook;
+use crate::pebble::Container;
 
 /// Key and value pairs shared over a relation.
 pub type Databag = BTreeMap<String, String>;
@@ -153,6 +154,9 @@ pub(crate) struct Unit {
     pub(crate) force: bool,
     /// What `state-set` stored.
     pub(crate) charm_state: BTreeMap<String, String>,
+    /// Workload containers by name.
+    #[serde(default)]
+    pub(crate) containers: BTreeMap<String, Container>,
     /// Memory of the unit agent.
     pub(crate) uniter: Uniter,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::{Context, ContextError, Proxies, TraceParent};
+use super::{CONTAINERS, Context, ContextError, Proxies, SIM_CONTAINERS, TraceParent};
 use crate::event::{
     ActionCall, Event, PLAIN, PebbleEvent, PebbleKind, RelationEvent, RelationKind, SecretEvent,
     SecretKind, StorageEvent, StorageKind,
@@ -70,6 +70,7 @@ impl Context {
             target_base: vars
                 .owned("JUJU_TARGET_BASE")
                 .or_else(|| vars.owned("JUJU_TARGET_SERIES")),
+            containers_dir: PathBuf::from(vars.text(SIM_CONTAINERS).unwrap_or(CONTAINERS)),
             debug: vars.0.contains_key("JUJU_DEBUG"),
         })
     }

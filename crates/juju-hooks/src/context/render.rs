@@ -1,8 +1,9 @@
 //! [`Context`] back to variables: what a Juju agent would set. Simulators start from this.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use super::Context;
+use super::{CONTAINERS, Context, SIM_CONTAINERS};
 use crate::event::{Event, PebbleKind};
 use crate::storage::StorageForm;
 
@@ -48,6 +49,9 @@ impl Context {
             vars.maybe("JUJU_TRACE_FLAGS", trace.flags.as_ref());
         }
         vars.maybe("JUJU_TARGET_BASE", self.target_base.as_ref());
+        if self.containers_dir != Path::new(CONTAINERS) {
+            vars.set(SIM_CONTAINERS, self.containers_dir.to_string_lossy());
+        }
         if self.debug {
             vars.set("JUJU_DEBUG", "1");
         }

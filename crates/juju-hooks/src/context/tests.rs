@@ -163,6 +163,19 @@ fn the_base_to_upgrade_to_is_told() {
 }
 
 #[test]
+fn containers_are_where_a_pod_has_them_unless_simulated() {
+    let start = ("JUJU_DISPATCH_PATH", "hooks/start");
+    let check = |vars: &[(&str, &str)], expect: &str| {
+        let read = context(vars).unwrap();
+        assert_eq!(read.containers_dir, PathBuf::from(expect));
+        let again = Context::from_vars(read.to_vars()).unwrap();
+        assert_eq!(again.containers_dir, read.containers_dir);
+    };
+    check(&[start], "/charm/containers");
+    check(&[start, ("JUJU_SIM_CONTAINERS", "/lab/c")], "/lab/c");
+}
+
+#[test]
 fn what_is_missing_or_wrong_is_named() {
     let check = |vars: &[(&str, &str)], expect: &str| {
         assert_eq!(context(vars).unwrap_err().to_string(), expect, "{vars:?}");

@@ -4,6 +4,8 @@ use crate::agent::resolver::config_digest;
 use crate::hook::Hook;
 use crate::hook::RelationHook;
 use crate::hook::RelationKind;
+use crate::hook::Told;
+use crate::pebble::Container;
 use crate::state::Life;
 use crate::state::State;
 use crate::state::split_unit;
@@ -27,6 +29,9 @@ pub(crate) fn done(state: &mut State, unit: &str, hook: &Hook) {
         if let Some(consumer) = secret.consumers.get_mut(unit) {
             consumer.notified = latest;
         }
+    }
+    if *hook == Hook::Start {
+        start_containers(state, unit);
     }
     let leads = state.is_leader(unit);
     let Some(u) = state.unit_mut(unit).map(|u| &mut u.uniter) else {
@@ -66,6 +71,27 @@ pub(crate) fn done(state: &mut State, unit: &str, hook: &Hook) {
             }
         }
         Hook::Remove | Hook::Relation(_) | Hook::SecretChanged { .. } | Hook::Task(_) => {}
+    }
+}
+
+/// Their Pebble answers for the first time in this pod, with nothing in its plan. When it does is
+/// luck in a pod; here it is behind the unit's start, so that charms which count on it earlier fail.
+fn start_containers(state: &mut State, unit: &str) {
+    let names = split_unit(unit)
+        .and_then(|(app, _)| state.applications.get(app))
+        .map(|app| app.charm.containers.clone())
+        .unwrap_or_default();
+    let Some(unit) = state.unit_mut(unit) else {
+        return;
+    };
+    unit.containers.retain(|name, _| names.contains(name));
+    for name in names {
+        unit.uniter.due.push(Hook::Told(Told {
+            name: format!("{name}-pebble-ready"),
+            vars: [("JUJU_WORKLOAD_NAME".to_owned(), name.clone())].into(),
+            leader_only: false,
+        }));
+        unit.containers.insert(name, Container::started());
     }
 }
 

@@ -1,4 +1,5 @@
-//! The environment of a charm process: exactly Juju's list, nothing inherited.
+//! The environment of a charm process: exactly Juju's list, nothing inherited. One variable is the
+//! simulator's own, for charms with containers: where the sockets are that a pod has below `/charm`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,6 +29,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) juju_version: &'a str,
     pub(crate) api_version: &'a str,
     pub(crate) credentials: Option<&'a Credentials>,
+    pub(crate) containers: Option<&'a Path>,
 }
 
 /// Variables by name.
@@ -97,6 +99,9 @@ pub(crate) fn variables(facts: &Facts<'_>) -> BTreeMap<String, String> {
             c.host.clone()
         };
         set("KUBERNETES_PORT", &format!("tcp://{host}:{port}"));
+    }
+    if let Some(dir) = facts.containers {
+        set("JUJU_SIM_CONTAINERS", &dir.to_string_lossy());
     }
     match facts.hook {
         Hook::Relation(r) => {

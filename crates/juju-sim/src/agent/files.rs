@@ -103,13 +103,15 @@ pub(super) fn unpack_charm(model: &mut Model, unit: &str) -> Result<(), ModelErr
 /// refresh of a unit in error changes the files and nothing else.
 pub(super) fn swap_charm(model: &mut Model, unit: &str) -> Result<(), ModelError> {
     unpack_charm(model, unit)?;
-    if let Some(u) = model.state.unit_mut(unit).map(|u| &mut u.uniter) {
+    if let Some(unit) = model.state.unit_mut(unit) {
+        let u = &mut unit.uniter;
         if std::mem::take(&mut u.force_charm) {
             return Ok(());
         }
         if std::mem::take(&mut u.restart) {
             u.started = false;
             u.stopped = false;
+            unit.containers.clear();
         }
         u.upgrade = true;
         u.config_seen = None;

@@ -30,6 +30,7 @@ use crate::model::Fault;
 use crate::model::Level;
 use crate::model::random_hex;
 use crate::model::status;
+use crate::pebble;
 use crate::record::HookRecord;
 use crate::record::ToolCall;
 use crate::state::Bag;
@@ -222,6 +223,15 @@ fn execute(
     let namespaced = matches!(credentials, Ok(Some(_))) && pod::private_mounts(model, &charm_dir);
     let limit = model.options.hook_limit;
     let socket = model.socket(unit);
+    let containers_dir = model.agent_dir(unit).join("containers");
+    let has_containers = model
+        .state
+        .applications
+        .get(app)
+        .is_some_and(|app| !app.charm.containers.is_empty());
+    let up = model.state.unit(unit).into_iter();
+    let up = up.flat_map(|unit| unit.containers.iter().filter(|(_, known)| known.up));
+    let up: Vec<String> = up.map(|(name, _)| name.clone()).collect();
     let env = environment::variables(&environment::Facts {
         state: &model.state,
         unit,
@@ -235,6 +245,7 @@ fn execute(
         juju_version: &model.options.juju_version,
         api_version: &model.cloud.api_version().unwrap_or_default(),
         credentials: credentials.as_ref().ok().and_then(Option::as_ref),
+        containers: has_containers.then_some(containers_dir.as_path()),
     });
     let hook_run = HookRun {
         model,
@@ -279,19 +290,21 @@ fn execute(
     let shared = Mutex::new(hook_run);
     let lock = || shared.lock().unwrap_or_else(PoisonError::into_inner);
     let ran = server::serve(&socket, &shared, || {
-        process::run(spec, |stream, line| {
-            let text = String::from_utf8_lossy(line);
-            let (level, sink) = match stream {
-                Stream::Out => (Level::Debug, &mut finished.out),
-                Stream::Err => (Level::Warning, &mut finished.err),
-            };
-            lock().log_output(level, &text);
-            sink.extend_from_slice(line);
-            sink.push(b'\n');
+        pebble::server::serve(&containers_dir, &up, &shared, || {
+            process::run(spec, |stream, line| {
+                let text = String::from_utf8_lossy(line);
+                let (level, sink) = match stream {
+                    Stream::Out => (Level::Debug, &mut finished.out),
+                    Stream::Err => (Level::Warning, &mut finished.err),
+                };
+                lock().log_output(level, &text);
+                sink.extend_from_slice(line);
+                sink.push(b'\n');
+            })
         })
     });
     let mut hook_run = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match ran.and_then(|ran| ran) {
+    match ran.and_then(|ran| ran).and_then(|ran| ran) {
         Ok(ran) => {
             finished.verdict = judge(&mut hook_run, &ran);
             finished.ran = ran;

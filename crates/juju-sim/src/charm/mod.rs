@@ -98,6 +98,9 @@ pub(crate) struct CharmMeta {
     pub(crate) actions: BTreeMap<String, actions::ActionMeta>,
     /// Names under `extra-bindings`.
     pub(crate) extra_bindings: Vec<String>,
+    /// Names under `containers`.
+    #[serde(default)]
+    pub(crate) containers: Vec<String>,
     /// Base channel from the manifest, e.g. `24.04`.
     pub(crate) base_channel: String,
     /// Text of the charm's `version` file.
@@ -177,6 +180,9 @@ impl CharmMeta {
             options: options::declared(config.as_ref())?,
             actions: actions::declared(actions.as_ref())?,
             extra_bindings: entries(metadata, "extra-bindings")
+                .map(|(k, _)| k.clone())
+                .collect(),
+            containers: entries(metadata, "containers")
                 .map(|(k, _)| k.clone())
                 .collect(),
             base_channel: channel.split('/').next().unwrap_or(channel).to_owned(),

@@ -177,6 +177,7 @@ impl Model {
                 ports: BTreeMap::new(),
                 force: false,
                 charm_state: BTreeMap::new(),
+                containers: BTreeMap::new(),
                 uniter: Uniter::default(),
             };
             application.units.insert(number, unit);

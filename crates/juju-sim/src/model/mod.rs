@@ -2,6 +2,7 @@
 
 mod applications;
 mod config;
+mod containers;
 mod lifecycle;
 mod links;
 mod offers;

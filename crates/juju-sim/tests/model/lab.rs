@@ -118,6 +118,24 @@ pub(crate) fn write_charm(dir: &Path, name: &str, metadata: &str, script: &str) 
     fs::set_permissions(dir.join("dispatch"), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
+/// A charm as packed: a program as its dispatch, its metadata and options beside it.
+pub(crate) fn packed(root: &Path, name: &str, charmcraft: &str, program: &Path) -> PathBuf {
+    let dir = root.join(name);
+    fs::create_dir_all(&dir).unwrap();
+    let mut metadata: Value = yaml::parse(charmcraft).unwrap();
+    let config = metadata.as_object_mut().unwrap().remove("config");
+    metadata["summary"] = "s".into();
+    metadata["description"] = "d".into();
+    fs::write(dir.join("metadata.yaml"), metadata.to_string()).unwrap();
+    fs::write(
+        dir.join("config.yaml"),
+        config.unwrap_or_default().to_string(),
+    )
+    .unwrap();
+    fs::copy(program, dir.join("dispatch")).unwrap();
+    dir
+}
+
 pub(crate) fn bag(pairs: &[(&str, &str)]) -> Databag {
     pairs
         .iter()

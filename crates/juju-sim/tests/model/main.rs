@@ -5,6 +5,8 @@ mod actions;
 #[cfg(test)]
 mod command;
 #[cfg(test)]
+mod containers;
+#[cfg(test)]
 mod errors;
 #[cfg(test)]
 mod issues;
