@@ -89,6 +89,8 @@ pub struct Goal {
     pub path: Result<Vec<String>, Vec<Minor>>,
     /// The attached stages that cannot be used: the resource, and why.
     pub unusable: Vec<(&'static str, String)>,
+    /// The first resource that holds no stage which can be used; none if all do.
+    pub free: Option<&'static str>,
 }
 
 /// A payload's control plane and the digest of the payload's file.

@@ -110,7 +110,13 @@ fn running(view: &ModelView, installation: &Installation) -> Outcome {
         let _ = write!(message, "; default is revision {revision}");
     }
     if let Some(goal) = on_the_way {
-        let _ = write!(message, ", on the way to {goal}");
+        // Beside another, a stage goes no further before it answers for the default.
+        let how = if answers.is_some() {
+            "promote to go on"
+        } else {
+            "on the way"
+        };
+        let _ = write!(message, ", {how} to {goal}");
     }
     let mut outcome = Outcome::status(view, StatusMessage::active(message));
     outcome.workload_version = Some(version.clone());

@@ -79,6 +79,48 @@ fn a_new_revision_comes_up_beside_the_old_one_and_changes_nothing_of_it() {
 }
 
 #[test]
+fn beside_others_a_far_release_is_reached_by_promoting_each_stage() {
+    let lab = Lab::running("1.28.1");
+    lab.config("upgrade-strategy", "canary")
+        .attach_stage(1, &Release::of("1.30.3"))
+        .attach(&Release::of("1.31.0"))
+        .hook(Event::UpgradeCharm);
+    let stands = "Istio 1.30.3 in istio-lab, revision 1-30-3; default is revision default, \
+                  promote to go on to 1.31.0";
+    lab.assert_status("active", stands);
+    lab.update_status().assert_status("active", stands);
+    for back in [false, true, false] {
+        let action = if back { "rollback" } else { "promote" };
+        let moved = lab.action(action, json!({}));
+        assert_eq!(moved.failure, None, "{action}");
+        assert_eq!(moved.results["version"], "1.30.3");
+        assert!(
+            !lab.exists("Deployment istio-lab/istiod-1-31-0"),
+            "{action}"
+        );
+    }
+    lab.update_status().assert_status(
+        "active",
+        "Istio 1.31.0 in istio-lab, revision 1-31-0; default is revision 1-30-3",
+    );
+    assert_eq!(lab.action("promote", json!({})).failure, None);
+    for left in ["default", "1-30-3"] {
+        let removed = lab.action("remove-revision", json!({"revision": left}));
+        assert_eq!(removed.failure, None, "{left}");
+    }
+    lab.update_status()
+        .assert_status("active", "Istio 1.31.0 in istio-lab, revision 1-31-0");
+    let istiods = lab.ours();
+    let istiods = istiods
+        .iter()
+        .filter(|o| o.starts_with("Deployment istio-lab/"));
+    assert_eq!(
+        istiods.collect::<Vec<_>>(),
+        ["Deployment istio-lab/istiod-1-31-0"]
+    );
+}
+
+#[test]
 fn promoted_and_rolled_back_the_default_moves_and_returns_however_often() {
     let lab = canary();
     let old = "istio-sidecar-injector-istio-lab";

@@ -85,6 +85,29 @@ fn with_one_stage_missing_nothing_is_begun() {
 }
 
 #[test]
+fn a_missing_stage_is_asked_for_where_no_other_is_attached() {
+    let lab = Lab::running("1.24.0");
+    lab.attach(&Release::of("1.31.0"));
+    let asked = |resource: &str| {
+        let findings = lab.action("precheck", json!({})).results["findings"].clone();
+        let mend = format!("mend: juju attach-resource meshy {resource}=FILE");
+        assert!(findings.contains(&mend), "{resource} {findings}");
+    };
+    for (number, version) in (1..).zip(["1.27.0", "1.26.0", "1.25.0"]) {
+        asked(&format!("istio-release-stage-{number}"));
+        lab.attach_stage(number, &Release::of(version));
+    }
+    // There is no room for the rest: a nearer goal comes first.
+    asked("istio-release");
+    lab.hook(Event::UpgradeCharm)
+        .assert_says("blocked", &["not attached: 1.28, 1.29, 1.30"])
+        .assert_untouched();
+    lab.attach(&Release::of("1.28.0"))
+        .hook(Event::UpgradeCharm)
+        .assert_status("active", "Istio 1.25.0 in istio-lab, on the way to 1.28.0");
+}
+
+#[test]
 fn one_minor_back_the_templates_and_the_gateways_come_before_istiod() {
     let lab = Lab::running("1.31.0");
     lab.attach(&Release::of("1.30.3")).hook(Event::UpgradeCharm);

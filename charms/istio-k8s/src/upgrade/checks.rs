@@ -12,7 +12,7 @@ use mesh::upgrade::{rights, skew, version};
 use serde_json::Value;
 
 use super::target::Target;
-use crate::observe::{Goal, Release, View, inventory};
+use crate::observe::{Goal, RELEASE, Release, View, inventory};
 
 /// What the findings rest on, besides what every hook reads.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +48,7 @@ pub fn findings(
                 version,
                 path,
                 unusable,
+                free,
             }),
         ) => {
             out.extend(unusable.iter().map(|(resource, why)| {
@@ -65,7 +66,9 @@ pub fn findings(
                 let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
                 let why = format!("one step at a time, not attached: {}", missing.join(", "));
                 let object = format!("Istio {from} to {version}");
-                let mend = format!("juju attach-resource {app} istio-release-stage-1=FILE");
+                // Without room for another stage the way is made in two.
+                let resource = free.unwrap_or(RELEASE);
+                let mend = format!("juju attach-resource {app} {resource}=FILE");
                 out.push(Finding::error(Code::MinorsSkipped, object, why).mended_by(mend));
             }
         }

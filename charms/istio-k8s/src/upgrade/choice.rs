@@ -1,11 +1,13 @@
 //! Which of the attached payloads has its turn: the release, or a stage on the way to it.
 
+use std::collections::BTreeSet;
+
 use mesh::upgrade::skew;
 use mesh::upgrade::{Minor, Way};
 
 use super::record;
-use super::target::{Fleet, Target};
-use crate::observe::{Goal, Query, Release, ReleaseTrouble, View};
+use super::target::{Fleet, Intent, Target};
+use crate::observe::{Goal, Query, Release, ReleaseTrouble, STAGES, View};
 use crate::release::{self, Opened};
 
 /// What was chosen.
@@ -49,15 +51,25 @@ pub fn choose(query: &Query, fleet: &Fleet) -> Chosen {
 
 /// The payload to take, and the goal if it is another one than the release.
 fn stage(query: &Query, fleet: &Fleet, release: Opened) -> (Opened, Option<Goal>) {
-    let Target { follows, way, .. } = Target::choose(&query.wish, fleet, &release.version);
+    // A stage that has come up beside is what is promoted, not the release after it: whose turn it is
+    // goes by who answers for the default before.
+    let mut wish = query.wish.clone();
+    if wish.intent == Intent::Promote {
+        wish.intent = Intent::Keep;
+    }
+    let Target { follows, way, .. } = Target::choose(&wish, fleet, &release.version);
     let Some(follows) = follows.filter(|from| is_far(from, &release.version, way)) else {
         return (release, None);
     };
     let mut stages = Vec::new();
+    let mut taken = BTreeSet::new();
     let mut unusable = Vec::new();
     for (resource, path) in &query.stages {
         match release::open(path, &query.sha256, &query.cache) {
-            Ok(opened) => stages.push(opened),
+            Ok(opened) => {
+                taken.insert(*resource);
+                stages.push(opened);
+            }
             // A store that must have a file for each resource has an empty one.
             Err(ReleaseTrouble::Missing) => {}
             Err(trouble) => unusable.push((*resource, trouble.why())),
@@ -68,6 +80,7 @@ fn stage(query: &Query, fleet: &Fleet, release: Opened) -> (Opened, Option<Goal>
         path: skew::path(&follows, &release.version, &versions, way),
         version: release.version.clone(),
         unusable,
+        free: STAGES.into_iter().find(|name| !taken.contains(name)),
     };
     // With a minor missing nothing is begun: half of the way is no place to stay.
     let first = goal.path.as_ref().ok().and_then(|path| path.first());
