@@ -17,6 +17,8 @@ pub use judge::{Answered, Batch, Judge, Reply};
 
 /// Version of Kubernetes both sides claim.
 pub const KUBE_VERSION: &str = "v1.36.3";
+/// Programs in Go that answer much collect their garbage at four times its size: a fifth less of the processor's time.
+pub const GARBAGE: (&str, &str) = ("GOGC", "400");
 /// Name of the release on both sides.
 pub const RELEASE: &str = "istio";
 

@@ -4,4 +4,5 @@ pub mod charm_files;
 pub mod helm;
 pub mod pairs;
 pub mod peers;
+pub mod played_istiod;
 pub mod venv;

@@ -10,12 +10,23 @@ use std::path::PathBuf;
 /// Releases whose every default is varied one by one.
 const ONE_BY_ONE: [&str; 2] = ["1.31.0", "1.24.0"];
 
-fn cases_of(payload: &Payload, chart: &str, defaults: &serde_json::Value) -> Vec<Case> {
+/// What is asked about a chart, and what about the chart with few CRDs. All CRDs take Helm ten times as long as the rest
+/// of a release, and it is few values that they depend on.
+fn cases_of(
+    payload: &Payload,
+    chart: &str,
+    defaults: &serde_json::Value,
+) -> (Vec<Case>, Vec<Case>) {
     let mut all = cases::profiles();
+    let mut few = Vec::new();
+    if chart == "base" {
+        few = all.split_off(1);
+    }
     all.extend(cases::circumstances());
     all.extend(cases::of_chart(chart));
     if ONE_BY_ONE.contains(&payload.version.as_str()) {
-        all.extend(cases::one_by_one(defaults));
+        let of_many = if chart == "base" { &mut few } else { &mut all };
+        of_many.extend(cases::one_by_one(defaults));
     }
     if chart == "gateway" {
         // With the schema, old gateway charts are refused outright.
@@ -28,7 +39,7 @@ fn cases_of(payload: &Payload, chart: &str, defaults: &serde_json::Value) -> Vec
             .collect();
         all.extend(unchecked);
     }
-    all
+    (all, few)
 }
 
 /// Cases that one process of Helm answers.
@@ -74,13 +85,20 @@ fn check(name: &str) -> Result<()> {
     let mut subjects = Vec::new();
     for istio in testbed::ALL {
         let payload = Payload::open(&istio.payload()?, istio.version, scratch.path())?;
-        let chart = payload.chart(name)?;
-        subjects.push(Subject {
-            label: format!("{} {name}", payload.version),
-            cases: cases_of(&payload, name, &chart.default_values()),
-            dir: payload.chart_dir(name),
-            chart,
-        });
+        let (all, few) = cases_of(&payload, name, &payload.chart(name)?.default_values());
+        let mut add = |payload: &Payload, cases: Vec<Case>| -> Result<()> {
+            subjects.push(Subject {
+                label: format!("{} {name}", payload.version),
+                chart: payload.chart(name)?,
+                dir: payload.chart_dir(name),
+                cases,
+            });
+            Ok(())
+        };
+        add(&payload, all)?;
+        if !few.is_empty() {
+            add(&payload.with_few_crds(&scratch.path().join("few"))?, few)?;
+        }
     }
     let batches: Vec<(&Subject, &[Case])> = subjects
         .iter()
@@ -197,26 +215,4 @@ fn compare(subject: &Subject, cases: &[Case], judge: &Judge) -> Result<Tally> {
         tally.different.extend(found.into_iter().map(label));
     }
     Ok(tally)
-}
-
-/// How long a render takes, beside the programs that do the same.
-#[test]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the measuring program builds what it lacks, so it needs the whole environment"
-)]
-fn the_time_of_a_render_is_told_beside_helm_and_istioctl() -> Result<()> {
-    let program = env!("CARGO_BIN_EXE_render-ratio");
-    let output = std::process::Command::new(program).output()?;
-    let figures = String::from_utf8(output.stdout)?;
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    for judge in ["helm template", "istioctl manifest generate"] {
-        assert!(figures.contains(judge), "no {judge} in {figures}");
-    }
-    testbed::tell(figures.trim_end());
-    Ok(())
 }

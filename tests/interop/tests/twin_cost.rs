@@ -26,7 +26,7 @@ use zip::write::SimpleFileOptions;
 /// How many units tell their load.
 const CROWD: u32 = 100;
 /// How often each hook is measured.
-const RUNS: usize = 7;
+const RUNS: usize = 5;
 
 /// A charm with the declarations of both halves and a program without a task.
 fn still(into: &Path) -> PathBuf {

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testbed::Artifact;
 
-use super::{Answer, Case, canonical, command, documents::Documents, place};
+use super::{Answer, Case, GARBAGE, canonical, command, documents::Documents, place};
 
 /// Both ways to Helm: the command, and its code in a process for many questions.
 #[derive(Debug, Clone)]
@@ -61,6 +61,7 @@ impl Judge {
             arguments.push(question);
         }
         let mut process = command(&self.batch)
+            .env(GARBAGE.0, GARBAGE.1)
             .stdin(File::open(&lines)?)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
