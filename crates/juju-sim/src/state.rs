@@ -35,6 +35,9 @@ pub(crate) struct State {
     pub(crate) rng: u64,
     /// When the model was made.
     pub(crate) created: Timestamp,
+    /// Version of its agents, if it has one of its own.
+    #[serde(default)]
+    pub(crate) juju_version: Option<String>,
     /// Model configuration.
     pub(crate) config: ModelConfig,
     /// Applications by name.
@@ -376,8 +379,12 @@ pub(crate) struct Secret {
     pub(crate) description: String,
     /// Rotation policy.
     pub(crate) rotate: String,
-    /// Expiry as given.
-    pub(crate) expire: String,
+    /// When a new content is asked for next.
+    #[serde(default)]
+    pub(crate) rotates: Option<Timestamp>,
+    /// When a revision expires.
+    #[serde(default)]
+    pub(crate) expires: Option<Expiry>,
     /// Content by revision.
     pub(crate) revisions: BTreeMap<u32, Databag>,
     /// Applications and units that may read it.
@@ -391,6 +398,15 @@ impl Secret {
     pub(crate) fn latest(&self) -> u32 {
         self.revisions.keys().next_back().copied().unwrap_or(0)
     }
+}
+
+/// When a revision of a secret expires.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Expiry {
+    /// The time; for a revision that expired, when its owner is told again.
+    pub(crate) at: Timestamp,
+    /// The revision.
+    pub(crate) revision: u32,
 }
 
 /// A unit that read a secret.

@@ -12,6 +12,7 @@ use crate::agent::process::Ran;
 use crate::hook::Hook;
 use crate::model::Level;
 use crate::model::status;
+use crate::model::timers;
 use crate::state::HookError;
 
 /// First wait before a failed hook is tried again, doubled each time up to [`RETRY_MAX_SECS`].
@@ -160,6 +161,7 @@ pub(super) fn conclude(
 
 pub(super) fn commit_hook(model: &mut Model, unit: &str, hook: &Hook) -> Result<(), ModelError> {
     commit::done(&mut model.state, unit, hook);
+    timers::told(&mut model.state, hook, model.clock.now());
     if *hook == Hook::Remove {
         return model.vanish(unit);
     }

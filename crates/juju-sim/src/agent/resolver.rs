@@ -10,6 +10,7 @@ use crate::TeardownOrder;
 use crate::hook::Hook;
 use crate::hook::RelationHook;
 use crate::hook::RelationKind;
+use crate::model::timers;
 use crate::state::Application;
 use crate::state::Life;
 use crate::state::RelationSeen;
@@ -94,7 +95,8 @@ pub(crate) fn steps(
                 return vec![Step::Run(hook.clone())];
             }
             if u.started
-                && let Some(hook) = secret_hook(state, name)
+                && let Some(hook) =
+                    secret_hook(state, name).or_else(|| timers::due(state, name, now))
             {
                 return vec![Step::Run(hook)];
             }

@@ -1,6 +1,7 @@
 //! The `juju` command.
 //!
-//! Agents say to be of version `$JUJU_SIM_VERSION` (default 3.6.9), and differ as Juju's do.
+//! Agents are of the version that `add-model --juju` says, else of `$JUJU_SIM_VERSION` (default 3.6.9),
+//! and differ as Juju's do.
 //! Models live under `$JUJU_DATA/models/NAME` (default `~/.local/share/juju-sim`). Every command
 //! opens its model, lets the agents run until they are idle, and then answers, so polling
 //! `juju status` makes time pass. Exit codes: 0, 1 for a refusal or a failed task, 2 for a wrong

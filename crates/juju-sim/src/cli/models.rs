@@ -19,12 +19,16 @@ use crate::Model;
 use crate::Options;
 use crate::clock::SystemClock;
 use crate::flags::Parsed;
+use crate::model::whole_version;
 
 pub(super) fn add(session: &Session, line: &Parsed) -> Answer {
     let [name] = arguments(line, "add-model NAME")?;
     let dir = session.model_dir(name)?;
     if dir.join("state.json").exists() {
         return fail(format!("model {name:?} already exists"));
+    }
+    if let Some(version) = line.get("juju") {
+        whole_version(version)?;
     }
     let options = Options {
         model_name: name.clone(),
@@ -36,6 +40,9 @@ pub(super) fn add(session: &Session, line: &Parsed) -> Answer {
         Arc::new(SystemClock),
         options,
     )?;
+    if let Some(version) = line.get("juju") {
+        model.set_juju_version(version)?;
+    }
     for (key, value) in pairs(line.all("config"))? {
         model.set_model_config(&key, &value)?;
     }

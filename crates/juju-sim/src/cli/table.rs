@@ -45,8 +45,12 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "add-model",
         also: &[],
-        usage: "add-model NAME [--config K=V] [--no-switch]",
-        flags: &[CONFIG, flags::switch(&["no-switch"])],
+        usage: "add-model NAME [--config K=V] [--no-switch] [--juju 3.6|4.0]",
+        flags: &[
+            CONFIG,
+            flags::switch(&["no-switch"]),
+            flags::value(&["juju"]),
+        ],
         run: models::add,
     },
     Command {

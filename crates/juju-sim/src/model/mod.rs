@@ -9,6 +9,7 @@ mod offers;
 mod relations;
 mod secrets;
 mod tasks;
+pub(crate) mod timers;
 mod told;
 
 use std::collections::BTreeMap;
@@ -17,9 +18,11 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
+use std::str::FromStr as _;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use juju_hooks::JujuVersion;
 use serde_json::Value;
 
 use crate::CharmError;
@@ -176,6 +179,10 @@ impl Model {
             Some(state) => state,
             None => fresh(&options, clock.now()),
         };
+        let mut options = options;
+        if let Some(version) = &state.juju_version {
+            options.juju_version.clone_from(version);
+        }
         let mut model = Self {
             store,
             state,
@@ -341,6 +348,18 @@ impl Model {
         &self.state.name
     }
 
+    /// Gives the model agents of a version of their own, `3.6`, `4.0` or a whole one; without, they
+    /// are of [`Options::juju_version`].
+    ///
+    /// # Errors
+    /// Text that is no version.
+    pub fn set_juju_version(&mut self, version: &str) -> Result<(), ModelError> {
+        let whole = whole_version(version)?;
+        self.options.juju_version.clone_from(&whole);
+        self.state.juju_version = Some(whole);
+        self.save()
+    }
+
     /// Model UUID.
     pub fn uuid(&self) -> &str {
         &self.state.uuid
@@ -437,6 +456,18 @@ pub(crate) fn status(status: &str, message: &str, since: Timestamp) -> StatusInf
     }
 }
 
+/// A version of two numbers with a third.
+pub(crate) fn whole_version(version: &str) -> Result<String, ModelError> {
+    let whole = match version.split('.').count() {
+        2 => format!("{version}.{}", if version == "3.6" { 9 } else { 0 }),
+        _ => version.to_owned(),
+    };
+    match JujuVersion::from_str(&whole) {
+        Ok(_) => Ok(whole),
+        Err(_) => refuse(format!("{version:?} is no version of Juju")),
+    }
+}
+
 fn fresh(options: &Options, now: Timestamp) -> State {
     State {
         format: FORMAT,
@@ -444,6 +475,7 @@ fn fresh(options: &Options, now: Timestamp) -> State {
         uuid: uuid(),
         rng: options.seed,
         created: now,
+        juju_version: None,
         config: ModelConfig {
             update_status_interval_secs: 300,
             automatically_retry_hooks: true,

@@ -1,10 +1,11 @@
-//! The secret tools. Rotation and expiry are stored but nothing comes of them.
+//! The secret tools.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use jiff::Timestamp;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -18,8 +19,10 @@ use super::relation::relation_id;
 use super::usage;
 use crate::agent::context::HookRun;
 use crate::model::REMOTE_OWNER;
+use crate::model::timers;
 use crate::state::Consumer;
 use crate::state::Databag;
+use crate::state::Expiry;
 use crate::state::Secret;
 
 /// Greatest size of all values of a secret, in bytes.
@@ -52,12 +55,13 @@ pub(super) fn add(run: &mut HookRun<'_>, call: &Call<'_>) -> Answer {
         label: String::new(),
         description: String::new(),
         rotate: "never".into(),
-        expire: String::new(),
+        rotates: None,
+        expires: None,
         revisions: BTreeMap::from([(1, content)]),
         grants: BTreeSet::new(),
         consumers: BTreeMap::new(),
     };
-    describe(&mut secret, call)?;
+    describe(&mut secret, call, run.model.clock.now())?;
     run.pending.app_secrets |= secret.owner.starts_with("application:");
     let id = run.model.secret_id();
     run.secrets_mut().insert(id.clone(), secret);
@@ -70,12 +74,21 @@ pub(super) fn set(run: &mut HookRun<'_>, call: &Call<'_>) -> Answer {
     };
     let id = owned(run, id)?;
     let content = content(call, pairs)?;
+    let now = run.model.clock.now();
+    let stored = run.state().secrets.get(&id).map(|s| s.expires.clone());
     let Some(secret) = run.secrets_mut().get_mut(&id) else {
         return not_found(&id);
     };
-    describe(secret, call)?;
+    describe(secret, call, now)?;
     if !content.is_empty() && secret.revisions.get(&secret.latest()) != Some(&content) {
         secret.revisions.insert(secret.latest() + 1, content);
+    }
+    // An expiry that this hook gave is its last revision's.
+    let latest = secret.latest();
+    if stored.as_ref() != Some(&secret.expires)
+        && let Some(expires) = &mut secret.expires
+    {
+        expires.revision = latest;
     }
     Ok(String::new())
 }
@@ -165,13 +178,14 @@ pub(super) fn info(run: &mut HookRun<'_>, call: &Call<'_>) -> Answer {
         json!(secret.owner.split(':').next().unwrap_or_default()),
     );
     body.insert("rotation".into(), json!(secret.rotate));
-    for (name, text) in [
-        ("description", &secret.description),
-        ("expiry", &secret.expire),
-    ] {
-        if !text.is_empty() {
-            body.insert(name.into(), json!(text));
-        }
+    if !secret.description.is_empty() {
+        body.insert("description".into(), json!(secret.description));
+    }
+    if let Some(expires) = &secret.expires {
+        body.insert("expiry".into(), json!(expires.at.to_string()));
+    }
+    if let Some(rotates) = secret.rotates {
+        body.insert("rotates".into(), json!(rotates.to_string()));
     }
     call.print(&json!({id: body}))
 }
@@ -304,7 +318,7 @@ fn not_found<T>(id: &str) -> Result<T, Failure> {
     refused(format!("secret {id:?} not found"))
 }
 
-fn describe(secret: &mut Secret, call: &Call<'_>) -> Result<(), Failure> {
+fn describe(secret: &mut Secret, call: &Call<'_>, now: Timestamp) -> Result<(), Failure> {
     if let Some(label) = call.line.get("label") {
         label.clone_into(&mut secret.label);
     }
@@ -312,7 +326,11 @@ fn describe(secret: &mut Secret, call: &Call<'_>) -> Result<(), Failure> {
         description.clone_into(&mut secret.description);
     }
     if let Some(expire) = call.line.get("expire") {
-        expire.clone_into(&mut secret.expire);
+        let Some(at) = timers::expiry(expire, now) else {
+            return usage(format!("expire time or duration {expire:?} not valid"));
+        };
+        let revision = secret.latest();
+        secret.expires = Some(Expiry { at, revision });
     }
     if let Some(rotate) = call.line.get("rotate") {
         let known = [
@@ -326,6 +344,9 @@ fn describe(secret: &mut Secret, call: &Call<'_>) -> Result<(), Failure> {
         ];
         if !known.contains(&rotate) {
             return usage(format!("rotate policy {rotate:?} not valid"));
+        }
+        if secret.rotate != rotate {
+            secret.rotates = timers::next_rotation(rotate, now);
         }
         rotate.clone_into(&mut secret.rotate);
     }

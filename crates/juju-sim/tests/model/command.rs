@@ -74,6 +74,45 @@ impl Shell {
 }
 
 #[test]
+fn a_models_agents_are_of_the_version_it_was_made_with() {
+    let juju = Shell::new();
+    let charm = juju.charm(
+        "meshy",
+        "peers: {mates: {interface: mates}}\n",
+        "state-get --format=json >state; env >env",
+    );
+    fs::write(charm.join("actions.yaml"), "probe: {description: d}\n").unwrap();
+    let check = |flag: &str, whole: &str, meter: bool, nothing: &str, undeclared: bool| {
+        let name = format!("m{}", whole.replace('.', "-"));
+        juju.ok(&["add-model", &name, "--juju", flag]);
+        juju.ok(&["deploy", "./meshy"]);
+        let status = juju.json(&["status", "--format", "json"]);
+        assert_eq!(status["model"]["version"], whole);
+        let dir = juju
+            .root
+            .path()
+            .join("models")
+            .join(&name)
+            .join("agents/unit-meshy-0/charm");
+        let wrote = |file: &str| fs::read_to_string(dir.join(file)).unwrap();
+        assert!(wrote("env").contains(&format!("JUJU_VERSION={whole}\n")));
+        assert_eq!(wrote("env").contains("JUJU_METER_STATUS="), meter);
+        assert_eq!(wrote("state"), nothing);
+        let (code, ..) = juju.run(&["run", "meshy/0", "probe", "more=1"]);
+        assert_eq!(code == 0, undeclared, "{flag}");
+    };
+    check("3.6", "3.6.9", true, "{}\n", true);
+    check("4.0", "4.0.0", false, "null\n", false);
+    check("3.5.2", "3.5.2", true, "{}\n", true);
+    let (code, _, stderr) = juju.run(&["add-model", "bad", "--juju", "later"]);
+    assert_eq!(
+        (code, stderr.as_str()),
+        (1, "ERROR \"later\" is no version of Juju\n")
+    );
+    assert!(!juju.root.path().join("models/bad").exists());
+}
+
+#[test]
 fn applications_of_two_models_are_related_by_an_offer() {
     let juju = Shell::new();
     juju.charm("meshy", "provides: {out: {interface: cups}}\n", "");

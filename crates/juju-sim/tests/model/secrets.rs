@@ -157,3 +157,99 @@ fn leadership_lost_during_a_hook_refuses_its_application_secrets() {
     let read = lab.records("meshy/0").pop().unwrap();
     assert!(read.ok, "to read one's own secret is no write: {read:?}");
 }
+
+/// An owner of a secret made with these flags, which notes what it is told of.
+fn owner(flags: &str) -> Lab {
+    let mut lab = Lab::new();
+    lab.model
+        .set_model_config("update-status-hook-interval", "60m")
+        .unwrap();
+    let script = format!(
+        "case $hook in leader-elected) secret-add {flags} --label key token=one >../id ;; \
+         secret-*) echo $hook $JUJU_SECRET_LABEL $JUJU_SECRET_REVISION >>../told ;; esac\n\
+         case $hook in secret-*) [ ! -e ../fail ] || exit 1; \
+         [ ! -e ../mend ] || sh ../mend ;; esac"
+    );
+    lab.deploy("meshy", "", &script);
+    lab
+}
+
+const DAY: u64 = 24 * 3600;
+
+#[test]
+fn a_secret_that_rotates_is_told_of_each_time_it_is_due() {
+    let mut lab = owner("--rotate daily");
+    lab.wait(DAY - 3600);
+    assert_eq!(lab.wrote("meshy/0", "../told"), "");
+    lab.wait(3600);
+    assert_eq!(lab.wrote("meshy/0", "../told"), "secret-rotate key\n");
+    lab.wait(3600);
+    assert_eq!(lab.wrote("meshy/0", "../told"), "secret-rotate key\n");
+    lab.wait(DAY);
+    let told = lab.wrote("meshy/0", "../told");
+    assert_eq!(told.lines().count(), 2, "{told}");
+}
+
+#[test]
+fn a_rotation_whose_hook_fails_is_told_of_again() {
+    let mut lab = owner("--rotate hourly");
+    let fail = lab.model.charm_dir("meshy/0").join("../fail");
+    std::fs::write(&fail, "").unwrap();
+    lab.wait(3600);
+    assert_eq!(
+        lab.status("meshy/0"),
+        "error: hook failed: \"secret-rotate\""
+    );
+    std::fs::remove_file(&fail).unwrap();
+    lab.wait(10);
+    let told = lab.wrote("meshy/0", "../told");
+    assert_eq!(told, "secret-rotate key\nsecret-rotate key\n");
+    lab.wait(10);
+    assert_eq!(lab.wrote("meshy/0", "../told"), told);
+}
+
+#[test]
+fn an_expired_revision_is_told_of_until_it_is_gone() {
+    let mut lab = owner("--expire 2h");
+    lab.wait(3600);
+    assert_eq!(lab.wrote("meshy/0", "../told"), "");
+    lab.wait(3600);
+    assert_eq!(lab.wrote("meshy/0", "../told"), "secret-expired key 1\n");
+    lab.wait(300);
+    let twice = "secret-expired key 1\nsecret-expired key 1\n";
+    assert_eq!(lab.wrote("meshy/0", "../told"), twice);
+    let mend = "secret-set $(cat ../id) token=two --expire 24h\n\
+                secret-remove $(cat ../id) --revision 1\n";
+    std::fs::write(lab.model.charm_dir("meshy/0").join("../mend"), mend).unwrap();
+    lab.wait(300);
+    lab.wait(300);
+    let told = lab.wrote("meshy/0", "../told");
+    assert_eq!(
+        told.lines().count(),
+        3,
+        "the new revision has another time: {told}"
+    );
+    lab.wait(DAY);
+    let told = lab.wrote("meshy/0", "../told");
+    assert!(told.ends_with("secret-expired key 2\n"), "{told}");
+}
+
+#[test]
+fn only_the_leader_is_told_of_the_applications_secrets() {
+    let mut lab = owner("--rotate hourly");
+    lab.model.add_units("meshy", 1).unwrap();
+    lab.wait(3600);
+    assert_eq!(lab.wrote("meshy/0", "../told"), "secret-rotate key\n");
+    assert!(!lab.hooks("meshy/1").contains(&"secret-rotate".to_owned()));
+}
+
+#[test]
+fn an_expiry_that_is_no_time_is_refused() {
+    let mut lab = Lab::new();
+    let script = "[ $hook != start ] || secret-add --expire soon token=one 2>err || true";
+    lab.deploy("meshy", "", script);
+    assert_eq!(
+        lab.wrote("meshy/0", "err"),
+        "ERROR expire time or duration \"soon\" not valid\n"
+    );
+}
