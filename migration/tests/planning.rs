@@ -263,6 +263,25 @@ async fn commands_for_people_come_in_order() {
 }
 
 #[tokio::test]
+async fn what_people_are_asked_for_is_waited_for() {
+    for gateway in [
+        GatewayChoice::Stay,
+        GatewayChoice::KeepAddress,
+        GatewayChoice::NewAddress,
+    ] {
+        for step in planned(&pilot_cluster(), &move_and_split(gateway))
+            .await
+            .steps
+        {
+            let waits = !step.after.is_empty() || step.commands.is_empty();
+            let takes_back =
+                !step.undone.is_empty() || !step.before_undo.is_empty() || step.reverse.is_empty();
+            assert!(waits && takes_back, "{gateway:?}: {step:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn policies_name_both_gateways_when_there_are_two() {
     let plan = planned(&pilot_cluster(), &move_and_split(GatewayChoice::NewAddress)).await;
     let step = plan.step("principals").expect("the step");

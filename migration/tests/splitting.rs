@@ -123,6 +123,19 @@ async fn filters_of_somebody_else_are_left_alone() {
     );
 }
 
+#[tokio::test]
+async fn a_copy_has_no_field_that_its_original_has_not() {
+    let plan = planned(&pilot_cluster(), &split(GatewayChoice::Stay)).await;
+    let step = plan.step("bridge-routes").expect("the step");
+    for action in &step.effect {
+        let migration::plan::Action::Apply { object, .. } = action else {
+            panic!("{action:?}")
+        };
+        let routed = !object["spec"]["gateways"].is_null();
+        assert_eq!(object["spec"].get("gateways").is_some(), routed, "{object}");
+    }
+}
+
 async fn refused(fake: &FakeApi, request: &Request) -> Vec<&'static str> {
     let line = Line::new(fake);
     let refusals = plan(&snapshot(&line).await, request)

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kube_apply::{Connect, Engine};
 use mesh::control_plane::Settings;
@@ -34,7 +34,11 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// What there is: control planes, proxies, policies, what a purge would delete.
-    Inventory(Wanted),
+    Inventory {
+        /// Namespace that istiod is in.
+        #[arg(long)]
+        from: String,
+    },
     /// Prints the plan; writes nothing.
     Plan {
         #[command(flatten)]
@@ -170,6 +174,9 @@ struct Wanted {
 
 impl Wanted {
     fn request(&self, snapshot: &Snapshot, server: &str) -> Result<Request> {
+        if self.to.is_none() && !self.split {
+            bail!("nothing is asked for: say where to (--to with --release), or --split, or both");
+        }
         let strategy = match self.strategy {
             How::ZeroDowntime => Strategy::ZeroDowntime,
             How::Window => Strategy::Window,
@@ -277,7 +284,10 @@ async fn run(cli: &Cli) -> Result<ExitCode> {
     let identity = cli.identity.clone().unwrap_or_else(this_process);
     let executor = Executor::new(&engine, &SystemClock, &identity);
     match &cli.command {
-        Command::Inventory(wanted) => print(&inventory(&read(&engine, wanted).await?))?,
+        Command::Inventory { from } => {
+            let now = SystemClock.now();
+            print(&inventory(&Snapshot::read(&engine, from, from, now).await?))?;
+        }
         Command::Plan { wanted, format } => {
             let snapshot = read(&engine, wanted).await?;
             let request = wanted.request(&snapshot, &engine.server_version().await?)?;
@@ -365,8 +375,9 @@ fn inventory(snapshot: &Snapshot) -> String {
         lines.push(format!("{} {revision} {:?}", workload.id, workload.rollout));
     }
     lines.extend(by_hand.iter().map(|line| format!("by hand: {line}")));
-    let purged = snapshot.purgeable().len();
-    lines.push(format!("a purge would delete {purged} objects"));
+    let purged = snapshot.purgeable();
+    lines.push(format!("a purge would delete {} objects", purged.len()));
+    lines.extend(purged.iter().map(|id| format!("  {id}")));
     lines.join("\n") + "\n"
 }
 

@@ -267,6 +267,10 @@ pub(super) fn retire_step(
         Some(mirrored(snapshot, root, target, &moves, true)),
         moves.iter().filter(|m| !m.at_once),
     )
+    .map(|step| Step {
+        phase: Phase::Finish,
+        ..step
+    })
 }
 
 fn mirrored(snapshot: &Snapshot, root: &str, target: &Target, moves: &[Move], same: bool) -> Check {

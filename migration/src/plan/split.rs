@@ -100,7 +100,7 @@ impl<'a> Pilot<'a> {
         let mut spec = original.value()["spec"].clone();
         // The copy of a route hangs on the copy of the gateway as well: the old charm deletes its
         // gateway when authorization fails.
-        if let Some(gateways) = spec["gateways"].as_array_mut() {
+        if let Some(gateways) = spec.get_mut("gateways").and_then(Value::as_array_mut) {
             let copies = self.gateways.iter();
             gateways.extend(
                 copies.map(|g| Value::from(format!("{namespace}/{}", copy_name(g.name())))),
@@ -148,7 +148,7 @@ pub(super) fn steps(
         .target
         .as_ref()
         .map(|target| target.namespace.as_str());
-    plan.steps.push(deploy(split, home));
+    plan.steps.push(deploy(split, namespace, home));
     plan.steps.extend(authorization(&pilot, namespace, split));
     for route in &pilot.routes {
         plan.steps.push(hand_over(route, &pilot, namespace, split));
@@ -277,7 +277,7 @@ fn bridge(plan: &str, pilot: &Pilot<'_>, namespace: &str, split: &Split) -> Step
     step
 }
 
-fn deploy(split: &Split, home: Option<&str>) -> Step {
+fn deploy(split: &Split, namespace: &str, home: Option<&str>) -> Step {
     let Split {
         daemon, integrator, ..
     } = split;
@@ -294,6 +294,12 @@ fn deploy(split: &Split, home: Option<&str>) -> Step {
         format!("juju deploy istio-integrator {integrator} --trust{which}"),
         format!("juju integrate {daemon}:istio-metadata {integrator}:istio-metadata"),
     ];
+    step.reverse = vec![format!("juju remove-application {integrator} --no-prompt")];
+    let object = pods(namespace, integrator);
+    step.after.push(Check::Exists {
+        object: object.clone(),
+    });
+    step.undone.push(Check::Absent { object });
     step
 }
 
@@ -610,7 +616,12 @@ fn extend_principals(value: &mut Value, old: &str, new: &str) -> bool {
     }
 }
 
-/// A step that waits until the `StatefulSet` of a charm's own pods is gone.
+/// The `StatefulSet` of a charm's own pods, by which an application is known to be there.
+fn pods(namespace: &str, application: &str) -> ObjectRef {
+    ObjectRef::namespaced("apps/v1", "StatefulSet", namespace, application)
+}
+
+/// A step that waits until an application is gone.
 fn gone(name: &str, title: &str, namespace: &str, application: &str) -> Step {
     let mut step = Step::new(
         name,
@@ -619,7 +630,7 @@ fn gone(name: &str, title: &str, namespace: &str, application: &str) -> Step {
         "An application's pods go when it is removed.",
     );
     step.after.push(Check::Absent {
-        object: ObjectRef::namespaced("apps/v1", "StatefulSet", namespace, application),
+        object: pods(namespace, application),
     });
     step
 }

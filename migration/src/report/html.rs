@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 
-use super::{headline, phase_title, phrase};
+use super::{headline, phase_title, phrase, standing};
 use crate::execute::{Journal, State};
-use crate::plan::{Plan, Step};
+use crate::plan::{Place, Plan, Step};
 
 const STYLE: &str = "\
 body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b2733}\
@@ -27,6 +27,9 @@ pub fn html(plan: &Plan, journal: Option<&Journal>) -> String {
         escape(&title),
         escape(&headline(plan)),
     );
+    if let Some(journal) = journal {
+        let _ = write!(out, "<p>{}</p>", escape(&standing(plan, journal)));
+    }
     out.push_str(&diagram(plan));
     if let Some(root) = &plan.root {
         let _ = write!(
@@ -114,23 +117,14 @@ fn diagram(plan: &Plan) -> String {
     let mut out = String::from(
         "<svg viewBox=\"0 0 900 210\" role=\"img\" aria-label=\"before, during and after\">",
     );
-    let old = format!("istiod in {}", plan.from.namespace);
-    let new = plan
-        .to
-        .as_ref()
-        .map_or_else(|| old.clone(), |to| format!("istiod in {}", to.namespace));
+    let name = |place: &Place| (place.namespace.clone(), place.revision.clone());
+    let old = name(&plan.from);
+    let new = plan.to.as_ref().map_or_else(|| old.clone(), name);
     let moves = plan.to.is_some();
     let pictures = [
-        ("Before", vec![old.as_str()]),
-        (
-            "During",
-            if moves {
-                vec![old.as_str(), new.as_str()]
-            } else {
-                vec![old.as_str()]
-            },
-        ),
-        ("After", vec![new.as_str()]),
+        ("Before", vec![&old]),
+        ("During", if moves { vec![&old, &new] } else { vec![&old] }),
+        ("After", vec![&new]),
     ];
     for (index, (title, planes)) in pictures.iter().enumerate() {
         let left = index * 300 + 10;
@@ -139,17 +133,26 @@ fn diagram(plan: &Plan) -> String {
             "<text x=\"{left}\" y=\"20\" font-weight=\"bold\">{title}</text>"
         );
         let below = 150;
-        for (number, name) in planes.iter().enumerate() {
+        for (number, plane) in planes.iter().enumerate() {
+            let (namespace, revision) = plane;
+            // A longer name would stand out of its box.
+            let fit = if namespace.len() > 16 {
+                " textLength=\"114\" lengthAdjust=\"spacingAndGlyphs\""
+            } else {
+                ""
+            };
             let x = left + number * 140;
             let _ = write!(
                 out,
                 "<rect x=\"{x}\" y=\"35\" width=\"130\" height=\"46\" rx=\"6\" fill=\"{fill}\" \
-                 stroke=\"#51606e\"/><text x=\"{from}\" y=\"62\">{label}</text>\
+                 stroke=\"#51606e\"/><text x=\"{from}\" y=\"54\"{fit}>{label}</text>\
+                 <text x=\"{from}\" y=\"72\">istiod {revision}</text>\
                  <line x1=\"{middle}\" y1=\"81\" x2=\"{middle}\" y2=\"{below}\" stroke=\"#51606e\" \
                  stroke-dasharray=\"4 3\"/>",
-                fill = if *name == old { "#f4dfb8" } else { "#cfe8d5" },
+                fill = if **plane == old { "#f4dfb8" } else { "#cfe8d5" },
                 from = x + 8,
-                label = escape(name),
+                label = escape(namespace),
+                revision = escape(revision),
                 middle = x + 65,
             );
         }

@@ -6,7 +6,8 @@ mod text;
 pub use html::html;
 pub use text::{refusals, text};
 
-use crate::plan::{Action, Phase, Plan};
+use crate::execute::{Journal, State};
+use crate::plan::{Action, Phase, Plan, Step};
 
 /// An action in a phrase. Contents of objects are not in it.
 fn phrase(action: &Action) -> String {
@@ -75,6 +76,26 @@ fn phase_title(phase: Phase) -> &'static str {
     }
 }
 
+/// How far a migration is, in a line.
+fn standing(plan: &Plan, journal: &Journal) -> String {
+    let pending = |step: &&Step| journal.state(&step.id) == State::Pending;
+    match (journal.has_ended(), journal.back) {
+        (true, true) => "Taken back: everything is as it was".to_owned(),
+        (true, false) => "Done".to_owned(),
+        (false, true) => {
+            let next = plan.steps.iter().rev().find(|step| !pending(step));
+            let next = next.map_or("none", |step| step.id.as_str());
+            format!("Being taken back; next: {next}")
+        }
+        (false, false) => {
+            let done = |step: &&Step| journal.state(&step.id) == State::Done;
+            let next = plan.steps.iter().find(|step| !done(step));
+            let next = next.map_or("none", |step| step.id.as_str());
+            format!("Under way; next: {next}")
+        }
+    }
+}
+
 fn headline(plan: &Plan) -> String {
     let place = |place: &crate::plan::Place| {
         let version = place.version.as_deref().unwrap_or("unknown version");
@@ -88,4 +109,54 @@ fn headline(plan: &Plan) -> String {
         .as_ref()
         .map_or_else(|| "two charms, in place".to_owned(), place);
     format!("{} -> {to}", place(&plan.from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Place, Strategy};
+
+    #[test]
+    fn a_report_says_how_far_a_migration_is() {
+        let place = Place {
+            namespace: "lab".to_owned(),
+            revision: "default".to_owned(),
+            version: None,
+        };
+        let plan = Plan {
+            id: "ab12".to_owned(),
+            strategy: Strategy::Window,
+            from: place,
+            to: None,
+            manager: "meshy".to_owned(),
+            root: None,
+            injected: Vec::new(),
+            steps: ["one", "two"]
+                .map(|id| Step::new(id, Phase::Prepare, "", ""))
+                .to_vec(),
+            notes: Vec::new(),
+            by_hand: Vec::new(),
+            backup: Vec::new(),
+        };
+        let check = |one: State, back: bool, ended: bool, expect: &str| {
+            let journal = Journal {
+                plan: "ab12".to_owned(),
+                steps: [("one".to_owned(), one)].into(),
+                back,
+                ended,
+                ..Journal::default()
+            };
+            assert_eq!(standing(&plan, &journal), expect);
+        };
+        check(State::Done, false, false, "Under way; next: two");
+        check(State::Running, false, false, "Under way; next: one");
+        check(State::Running, true, false, "Being taken back; next: one");
+        check(State::Done, false, true, "Done");
+        check(
+            State::Pending,
+            true,
+            true,
+            "Taken back: everything is as it was",
+        );
+    }
 }

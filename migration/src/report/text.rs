@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{headline, phase_title, phrase};
+use super::{headline, phase_title, phrase, standing};
 use crate::execute::{Journal, State};
 use crate::plan::{Plan, Refusal};
 
@@ -19,6 +19,9 @@ pub fn text(plan: &Plan, journal: Option<&Journal>) -> String {
         plan.strategy,
         plan.steps.len()
     );
+    if let Some(journal) = journal {
+        let _ = writeln!(out, "{}", standing(plan, journal));
+    }
     if let Some(root) = &plan.root {
         let _ = writeln!(out, "Root of trust: sha256 {root}");
     }

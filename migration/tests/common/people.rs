@@ -5,7 +5,7 @@ use kube_apply::testing::FakeApi;
 use serde_json::{Value, json};
 
 use super::OLD;
-use super::cluster::{FILTER, GUARD, custom, pilot_objects};
+use super::cluster::{FILTER, GUARD, custom, pilot_objects, workload};
 use super::play;
 
 const PURGED: &str = "operator.istio.io/component";
@@ -16,6 +16,10 @@ pub(crate) fn act(fake: &FakeApi, command: &str) {
     match words.as_slice() {
         ["juju", "remove-relation", one, other] => relation(fake, one, other, false),
         ["juju", "integrate", one, other] => relation(fake, one, other, true),
+        ["juju", "deploy", _, application, ..] => {
+            let pods = workload("StatefulSet", OLD, application, 0, json!({}));
+            put(fake, &pods, true);
+        }
         ["juju", "remove-application", application, ..] => remove(fake, application),
         _ => {}
     }
@@ -113,7 +117,7 @@ fn remove(fake: &FakeApi, application: &str) {
                 }
             }
         }
-        _ => return,
+        _ => {}
     }
     let pods = ObjectRef::namespaced("apps/v1", "StatefulSet", OLD, application);
     if fake.get(&pods).is_some() {
