@@ -3,15 +3,17 @@
 //! Nothing here knows a session: whatever reaches the guarded application got past. The table is a
 //! function of two prefixes, one that is guarded and one that is open, and grows by adding a line.
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-/// How long an answer may pause before it counts as whole.
+/// How long an answer that began may pause before it counts as whole.
 const PAUSE: Duration = Duration::from_millis(1500);
+/// How long an answer may let wait for itself.
+const LIMIT: Duration = Duration::from_secs(20);
 /// Attempts under way at the same time.
 const AT_ONCE: usize = 16;
 const HOST: &str = "apps.example.com";
@@ -23,27 +25,57 @@ pub struct Attack {
     pub name: String,
     /// What is sent.
     pub bytes: Vec<u8>,
+    /// Whether it is a whole request, which a server answers or hangs up on. Of the others it may
+    /// wait for the rest.
+    pub whole: bool,
 }
 
-/// Sends bytes and gives everything that comes back until the other side ends or pauses.
+/// What came back.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// Everything until the other side ended or paused.
+    pub bytes: Vec<u8>,
+    /// Whether the other side ended it.
+    pub ended: bool,
+}
+
+impl Answer {
+    /// Whether the other side said or did anything.
+    pub fn is_one(&self) -> bool {
+        self.ended || !self.bytes.is_empty()
+    }
+}
+
+/// Sends an attempt and gives everything that comes back until the other side ends or pauses.
 ///
 /// # Errors
 /// No connection.
-pub fn send(address: SocketAddr, bytes: &[u8]) -> Result<Vec<u8>> {
-    let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(10))
+pub fn send(address: SocketAddr, attack: &Attack) -> Result<Answer> {
+    let mut stream = TcpStream::connect_timeout(&address, LIMIT)
         .with_context(|| format!("connect to {address}"))?;
-    stream.set_read_timeout(Some(PAUSE))?;
-    stream.set_write_timeout(Some(PAUSE))?;
-    let mut answer = Vec::new();
-    // A server that does not like a request may close before it has all of it.
-    if stream.write_all(bytes).is_err() {
+    let first = if attack.whole { LIMIT } else { PAUSE };
+    stream.set_read_timeout(Some(first))?;
+    stream.set_write_timeout(Some(LIMIT))?;
+    let mut answer = Answer::default();
+    // A server that does not like a request may close before it has all of it, and what it said
+    // before is still there to be read.
+    let _closed = stream.write_all(&attack.bytes);
+    let mut block = [0; 16 * 1024];
+    loop {
+        match stream.read(&mut block) {
+            Ok(0) => answer.ended = true,
+            Ok(count) => {
+                answer.bytes.extend_from_slice(&block[..count]);
+                stream.set_read_timeout(Some(PAUSE))?;
+                continue;
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => {
+                answer.ended = !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+            }
+        }
         return Ok(answer);
     }
-    let mut block = [0; 16 * 1024];
-    while let Ok(count @ 1..) = stream.read(&mut block) {
-        answer.extend_from_slice(&block[..count]);
-    }
-    Ok(answer)
 }
 
 /// Sends every attempt, several at a time: many are answered only by the pause at their end. The
@@ -51,14 +83,14 @@ pub fn send(address: SocketAddr, bytes: &[u8]) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// No connection.
-pub fn send_all(address: SocketAddr, table: &[Attack]) -> Result<Vec<Vec<u8>>> {
+pub fn send_all(address: SocketAddr, table: &[Attack]) -> Result<Vec<Answer>> {
     let share = table.len().div_ceil(AT_ONCE).max(1);
     let answers = thread::scope(|scope| {
         let senders: Vec<_> = table
             .chunks(share)
             .map(|attacks| {
                 scope.spawn(move || {
-                    let answers = attacks.iter().map(|attack| send(address, &attack.bytes));
+                    let answers = attacks.iter().map(|attack| send(address, attack));
                     answers.collect::<Result<Vec<_>>>()
                 })
             })
@@ -83,10 +115,12 @@ pub fn table(guarded: &str, open: &str) -> Vec<Attack> {
     attacks
 }
 
+/// A whole request.
 fn attack(name: String, text: &str) -> Attack {
     Attack {
         name,
         bytes: text.as_bytes().to_vec(),
+        whole: true,
     }
 }
 
@@ -411,7 +445,10 @@ fn framing(guarded: &str, open: &str) -> Vec<Attack> {
             format!("OPTIONS * HTTP/1.1\r\nHost: {HOST}\r\n\r\n{inner}"),
         ),
     ];
-    let of = |(name, text): (&str, String)| attack(name.to_owned(), &text);
+    let of = |(name, text): (&str, String)| Attack {
+        whole: false,
+        ..attack(name.to_owned(), &text)
+    };
     rows.into_iter().map(of).collect()
 }
 
@@ -497,6 +534,7 @@ fn second_version(guarded: &str, open: &str) -> Vec<Attack> {
     let of = |(name, headers): (&str, Vec<(String, String)>)| Attack {
         name: format!("HTTP/2: {name}"),
         bytes: connection(&headers),
+        whole: false,
     };
     rows.into_iter().map(of).collect()
 }
