@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use juju_charm::{ActionOutcome, ModelView, Problem, RelationId};
 use kube_apply::Plan;
+use mesh::auth::{Gate, Mechanism};
 use mesh::routes::{Backend, RouteRequest, Weighted, established};
 use serde_json::Value;
 
@@ -33,7 +34,7 @@ pub fn action(
     let results = match call.name.as_str() {
         "list-routes" => vec![("routes", routes(view, validated, cluster))],
         "discover" => discover::tables(view, validated, cluster),
-        "check-auth" => return check::told(validated.auth.wanted, answers),
+        "check-auth" => return check::told(validated, answers),
         "dry-run" => return dry_run(format, plan),
         other => return ActionOutcome::failed(format!("no action {other}"), BTreeMap::new()),
     };
@@ -176,8 +177,12 @@ fn auth(validated: &Validated, cluster: &View) -> &'static str {
     } else {
         &cluster.live.policies
     };
+    let mechanism = validated.auth.gate.as_ref().and_then(Gate::mechanism);
     if !validated.auth.wanted {
         "off"
+    } else if mechanism == Some(Mechanism::Tokens) {
+        // The routes themselves let nobody else pass.
+        "in force"
     } else if policies.is_empty() && cluster.evidence.in_force() {
         "in force"
     } else if cluster.evidence.denying() {

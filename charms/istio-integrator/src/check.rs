@@ -1,10 +1,13 @@
 //! The action `check-auth`: requests of nobody, through the gateway itself. What they are is decided
 //! here, which is pure; [`crate::cluster`] sends them.
+//!
+//! An application may refuse or redirect strangers, too. So an answer counts as the gate's only if it
+//! has the status with which the gate answers where no application can: at the charm's own paths.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use juju_charm::ActionOutcome;
-use mesh::discovery::GatewayPort;
+use mesh::discovery::{GatewayPort, GatewayService};
 use mesh::routes::{Path, Route};
 
 use crate::observe;
@@ -29,6 +32,12 @@ pub struct Probe {
 /// The requests to send, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
+    /// Whether over HTTPS, where plain HTTP only leads there.
+    pub secure: bool,
+    /// Whether tokens alone decide: then nobody is asked, and who has none gets 401.
+    pub tokens_only: bool,
+    /// How many requests are left out, since there are too many.
+    pub cut: usize,
     /// Namespace of the gateway's pods.
     pub namespace: String,
     /// Their labels.
@@ -48,6 +57,16 @@ pub struct Answered {
     pub pod: String,
     /// The status, or why there is none.
     pub status: Result<u16, String>,
+    /// The statuses with which that pod refuses whom it does not know.
+    pub refusals: BTreeSet<u16>,
+}
+
+impl Answered {
+    /// Whether something other than what refuses answered a request that nobody may make.
+    fn passed(&self) -> bool {
+        let status = self.status.as_ref();
+        !self.probe.open && status.is_ok_and(|status| !self.refusals.contains(status))
+    }
 }
 
 /// What is to be checked: each path of each route, and a path below it.
@@ -85,53 +104,71 @@ pub fn check(validated: &Validated) -> Option<Check> {
         probes
     };
     let mut probes: Vec<Probe> = validated.routes.iter().flat_map(of_route).collect();
+    let cut = probes.len().saturating_sub(MAX);
     probes.truncate(MAX);
+    let secure = edge.tls.as_ref().is_some_and(|tls| tls.redirect);
+    let service = target.gateway.service.as_ref();
+    let port = if secure {
+        service.and_then(GatewayService::https_port)
+    } else {
+        observe::http_port(&target.gateway)
+    };
     Some(Check {
+        secure,
+        tokens_only: edge.tokens.as_ref().is_some_and(|tokens| tokens.only),
+        cut,
         namespace: target.gateway.namespace.clone(),
         labels: target.gateway.labels.clone(),
-        port: observe::http_port(&target.gateway).cloned(),
+        port: port.cloned(),
         probes,
     })
 }
 
-/// The action's answer: it fails if anything passed that should not.
-pub fn told(wanted: bool, answers: Option<&Vec<Answered>>) -> ActionOutcome {
-    let Some(answers) = answers else {
+/// The action's answer: it fails if anything passed that should not, and if nothing can be told.
+pub fn told(validated: &Validated, answers: Option<&Vec<Answered>>) -> ActionOutcome {
+    let (Some(answers), Some(check)) = (answers, check(validated)) else {
         return ActionOutcome::failed("no gateway to ask", BTreeMap::new());
     };
+    let scheme = if check.secure { "https" } else { "http" };
     let line = |answered: &Answered| {
-        let Answered { probe, pod, status } = answered;
+        let Answered {
+            probe, pod, status, ..
+        } = answered;
         let status = match status {
             Ok(status) => status.to_string(),
             Err(why) => format!("no answer: {why}"),
         };
-        format!("{pod} http://{}{}: {status}", probe.host, probe.path)
+        format!("{pod} {scheme}://{}{}: {status}", probe.host, probe.path)
     };
-    let passed =
-        |answered: &&Answered| matches!(answered.status, Ok(200..=299)) && !answered.probe.open;
-    let silent = answers
-        .iter()
-        .filter(|answered| answered.status.is_err())
-        .count();
-    let open: Vec<String> = answers.iter().filter(passed).map(line).collect();
+    let lines = |of: &dyn Fn(&&Answered) -> bool| -> Vec<String> {
+        answers.iter().filter(of).map(line).collect()
+    };
+    let silent = lines(&|answered| answered.status.is_err()).len();
+    let passed = lines(&|answered| answered.passed());
     let results = BTreeMap::from([
-        (
-            "answers".to_owned(),
-            answers.iter().map(line).collect::<Vec<_>>().join("\n"),
-        ),
+        ("answers".to_owned(), lines(&|_| true).join("\n")),
         ("asked".to_owned(), answers.len().to_string()),
+        ("not-asked".to_owned(), check.cut.to_string()),
         ("unanswered".to_owned(), silent.to_string()),
-        ("passed".to_owned(), open.join("\n")),
+        ("passed".to_owned(), passed.join("\n")),
     ]);
-    if !wanted {
+    if !validated.auth.wanted {
         return ActionOutcome::ok(results).with_log("authorization is not wanted");
     }
-    if !open.is_empty() {
-        let message = format!("{} requests of nobody passed", open.len());
+    if !passed.is_empty() {
+        let message = format!(
+            "{} answers are not from what refuses strangers",
+            passed.len()
+        );
         return ActionOutcome::failed(message, results);
     }
-    if answers.is_empty() || silent == answers.len() {
-        return ActionOutcome::failed("no pod of the gateway answered", results);
+    if answers.is_empty() || silent > 0 {
+        let message = format!("{silent} of {} requests have no answer", answers.len());
+        return ActionOutcome::failed(message, results);
     }
-    ActionOutcome::ok(results)
+    let outcome = ActionOutcome::ok(results);
+    if check.cut == 0 {
+        return outcome;
+    }
+    outcome.with_log(format!("{} further requests were not sent", check.cut))
 }

@@ -22,7 +22,7 @@ use mesh::discovery::{
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
 
-use crate::check::{Answered, Check, Probe};
+use crate::check::{Answered, Check};
 use crate::desired::{Objects, Serve};
 use crate::gateway_api::{self, observed as api};
 use crate::keys;
@@ -318,23 +318,54 @@ impl Cluster {
         evidence
     }
 
-    async fn status_of(&self, pod: &GatewayPod, probe: &Probe) -> Result<u16, String> {
+    /// What a pod answers to a request of nobody.
+    async fn request_of_nobody(
+        &self,
+        pod: &GatewayPod,
+        secure: bool,
+        host: &str,
+        path: &str,
+    ) -> Result<(u16, String), String> {
         let Some(port) = pod.http_port else {
-            return Err("the pod has no port for HTTP".to_owned());
+            return Err("the pod has no such port".to_owned());
         };
         let (namespace, name) = (pod.namespace.as_str(), pod.name.as_str());
-        let answer = if probe.host == "*" {
-            self.engine
-                .pod_proxy_get(namespace, name, port, &probe.path)
-                .await
-        } else {
-            self.engine
-                .forwarded_get_of(namespace, name, port, &probe.host, &probe.path)
-                .await
+        let answer = match (host, secure) {
+            ("*", false) => self.engine.pod_proxy_get(namespace, name, port, path).await,
+            ("*", true) => {
+                let name = format!("https:{name}");
+                self.engine
+                    .pod_proxy_get(namespace, &name, port, path)
+                    .await
+            }
+            (_, true) => return Err("HTTPS is asked without a host name only".to_owned()),
+            (host, false) => {
+                self.engine
+                    .forwarded_get_of(namespace, name, port, host, path)
+                    .await
+            }
         };
-        answer
-            .map(|(status, _)| status)
-            .map_err(|error| error.to_string())
+        answer.map_err(|error| error.to_string())
+    }
+
+    /// The statuses with which a pod refuses whom it does not know: seen where no application is.
+    async fn refusals(&self, pod: &GatewayPod, check: &Check, host: &str) -> BTreeSet<u16> {
+        let mut refusals = BTreeSet::new();
+        if check.tokens_only {
+            refusals.insert(401);
+        }
+        for (path, expect) in [
+            (PROBE_PATH, Answer::Authorizer),
+            (DENIED_PATH, Answer::Denied),
+        ] {
+            let answer = self.request_of_nobody(pod, check.secure, host, path).await;
+            if let Ok((status, body)) = answer
+                && read_answer(status, &body) == expect
+            {
+                refusals.insert(status);
+            }
+        }
+        refusals
     }
 
     async fn ask(&self, pod: &GatewayPod, path: &str) -> Answer {
@@ -498,27 +529,30 @@ impl Effects for Cluster {
         work: Check,
         progress: &dyn Progress,
     ) -> Result<Vec<Answered>, ClusterError> {
-        let Check {
-            namespace,
-            labels,
-            port,
-            probes,
-        } = work;
-        let pods = self.pods(&selector(&labels), port.as_ref()).await?;
-        let asked = |pod: &&GatewayPod| pod.ready && pod.namespace == namespace;
+        let pods = self
+            .pods(&selector(&work.labels), work.port.as_ref())
+            .await?;
+        let asked = |pod: &&GatewayPod| pod.ready && pod.namespace == work.namespace;
         let mut answers = Vec::new();
         for pod in pods.iter().filter(asked) {
             progress.say(&format!(
                 "{} requests through {}/{}",
-                probes.len(),
+                work.probes.len(),
                 pod.namespace,
                 pod.name
             ));
-            for probe in &probes {
+            let mut known: BTreeMap<&str, BTreeSet<u16>> = BTreeMap::new();
+            for probe in &work.probes {
+                let host = probe.host.as_str();
+                if !known.contains_key(host) {
+                    known.insert(host, self.refusals(pod, &work, host).await);
+                }
+                let answer = self.request_of_nobody(pod, work.secure, &probe.host, &probe.path);
                 answers.push(Answered {
                     pod: pod.name.clone(),
-                    status: self.status_of(pod, probe).await,
+                    status: answer.await.map(|(status, _)| status),
                     probe: probe.clone(),
+                    refusals: known.get(host).cloned().unwrap_or_default(),
                 });
             }
         }

@@ -73,4 +73,19 @@ mod tests {
         };
         assert!(key_request(&hosts(&["a.example.org"]), Some(&broken)).is_ok());
     }
+
+    #[test]
+    fn a_request_has_its_host_as_subject_and_as_alternative_name() {
+        let hosts = BTreeSet::from(["apps.example.org".to_owned()]);
+        let request = key_request(&hosts, None).unwrap();
+        let base64: String = request
+            .csr
+            .lines()
+            .filter(|line| !line.starts_with('-'))
+            .collect();
+        let der: k8s_openapi::ByteString = serde_json::from_value(base64.into()).unwrap();
+        let name = b"apps.example.org";
+        let named = der.0.windows(name.len()).filter(|part| part == name);
+        assert_eq!(named.count(), 2);
+    }
 }

@@ -408,3 +408,17 @@ pub fn service_info(service: &Service) -> Option<((String, String), ServiceInfo)
     };
     Some((key, info))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn applications_of_two_models_share_no_name_in_a_namespace_of_others() {
+        let names = |model: &str, uuid: &str, app: &str| Names::new(model, uuid, app).guard;
+        let one = names("a-b", "u-1", "c");
+        assert_ne!(one, names("a", "u-2", "b-c"));
+        assert_ne!(one, names("a-b", "u-3", "c"));
+        assert_eq!(one, names("a-b", "u-1", "c"));
+    }
+}

@@ -580,3 +580,60 @@ fn while_what_tells_of_authorization_cannot_be_read_nothing_is_changed() {
         assert_eq!(api.writes(), Vec::<String>::new(), "{resource}");
     }
 }
+
+#[test]
+fn the_check_is_passed_only_by_answers_that_are_the_gates() {
+    let check = |status: u16, failure: Option<&str>| {
+        let (api, state) = guarded();
+        answers(&api, "/lab-echo/check-auth", 302, "", None);
+        answers(&api, "/lab-echo", status, "", None);
+        let after = act(&api, "check-auth", &json!({}), &state);
+        assert_eq!(after.record.action.failure.as_deref(), failure, "{status}");
+        assert_eq!(after.record.action.results["asked"], "2");
+    };
+    let why = Some("1 answers are not from what refuses strangers");
+    check(302, None);
+    check(200, why);
+    // An application refuses, or redirects, too.
+    check(401, why);
+    check(404, why);
+    check(301, why);
+}
+
+#[test]
+fn a_check_that_asks_not_all_says_so() {
+    let (api, state) = guarded();
+    let prefixes = (10..120).map(|id| kubeflow(id, &format!("app-{id}"), &format!("/app-{id}")));
+    let state = prefixes.fold(state, juju_sim::scenario::State::relation);
+    let after = act(&api, "check-auth", &json!({}), &state);
+    assert_eq!(after.record.action.results["not-asked"], "22");
+}
+
+#[test]
+fn where_plain_http_only_leads_to_https_the_check_asks_there() {
+    let api = cluster();
+    with_tls(&api);
+    let id = "secret:9m4e2mr0ui3e8a215n4g";
+    let certificate = include_str!("common/certificate.pem");
+    let key = "-----BEGIN PRIVATE KEY-----\nbm9uZQ==\n-----END PRIVATE KEY-----\n";
+    let secret = juju_sim::scenario::databag([("tls-crt", certificate), ("tls-key", key)]);
+    let state = leader()
+        .config("auth", "required")
+        .config("tls-secret-id", id)
+        .granted_secret(id, secret)
+        .relation(traefik(1, "echo"));
+    let after = config_changed(&api, &state);
+    api.forget_requests();
+    act(&api, "check-auth", &json!({}), &after);
+    let asked = api.requests();
+    let secure = "/api/v1/namespaces/edge-lab/pods/https:edge-0:8443/proxy/";
+    let probes: Vec<String> = asked
+        .iter()
+        .map(|request| request.path.clone())
+        .filter(|path| path.contains("/lab-echo"))
+        .collect();
+    assert!(
+        probes.iter().all(|path| path.starts_with(secure)),
+        "{probes:?}"
+    );
+}

@@ -273,6 +273,13 @@ fn tokens_alone_let_nobody_else_pass_and_need_no_proof() {
         assert_eq!(rule.get("route").is_some(), holder, "{rule}");
         assert_eq!(rule["directResponse"]["status"] == 401, !holder);
     }
+    let told = action(&api, "list-routes", &json!({"format": "json"}), &after);
+    let rows: Value = serde_json::from_str(&told["routes"]).expect("JSON");
+    assert_eq!(rows[0]["auth"], "in force");
+    for path in ["/lab-echo", "/lab-echo/check-auth"] {
+        answers(&api, path, 401, "", None);
+    }
+    action(&api, "check-auth", &json!({}), &after);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Ingress relations, from databag to routes and back.
 
+#![allow(clippy::expect_used, reason = "test support")]
+
 mod common;
 
 use common::*;

@@ -105,7 +105,7 @@ fn a_conflict_is_told_to_the_second_in_its_databag_and_costs_it_that_route_only(
 #[test]
 fn who_names_the_gateways_own_address_keeps_nobody_else_from_it() {
     let api = cluster();
-    let id = kube_apply::ObjectRef::namespaced("v1", "Service", "edge-lab", "edge");
+    let id = ObjectRef::namespaced("v1", "Service", "edge-lab", "edge");
     api.edit("kubectl", &id, |service| {
         service["status"]["loadBalancer"]["ingress"] = json!([{"hostname": "lb.example.org"}]);
     });

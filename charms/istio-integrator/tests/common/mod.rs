@@ -212,14 +212,19 @@ pub fn action(
     params: &Value,
     state: &State,
 ) -> BTreeMap<String, String> {
+    let after = act(api, name, params, state);
+    assert_eq!(after.record.action.failure, None);
+    after.record.action.results
+}
+
+/// Runs an action that may fail.
+pub fn act(api: &FakeApi, name: &str, params: &Value, state: &State) -> State {
     let call = juju_hooks::ActionCall {
         name: name.to_owned(),
         id: "1".to_owned(),
     };
     let params = params.as_object().cloned().unwrap_or_default();
-    let after = run(api, Event::Action(call), params, state);
-    assert_eq!(after.record.action.failure, None);
-    after.record.action.results
+    run(api, Event::Action(call), params, state)
 }
 
 fn run(api: &FakeApi, event: Event, params: Map<String, Value>, state: &State) -> State {

@@ -220,3 +220,17 @@ fn tokens_that_cannot_be_written_are_refused() {
         "\"a b\" cannot be used as a header name",
     );
 }
+
+#[test]
+fn keys_that_an_issuer_gives_inline_need_not_be_fetched() {
+    let rule = TokenRule {
+        issuer: "https://id.example.org".to_owned(),
+        jwks: Some(r#"{"keys":[]}"#.to_owned()),
+        ..TokenRule::default()
+    };
+    let rules = [rule.checked().unwrap()];
+    let object = request_authentication("tokens", "edge-lab", &labels(), &rules).to_object();
+    let written = &object["spec"]["jwtRules"][0];
+    assert_eq!(written["jwks"], r#"{"keys":[]}"#);
+    assert!(written.get("jwksUri").is_none());
+}

@@ -10,6 +10,10 @@ use super::model::{Match, Path, Route, RouteProblem, RouteRequest};
 /// A wish: relation id and name of the route inside it.
 pub type RouteKey = (u32, String);
 
+/// What the routes of one relation may come to in bytes of objects: they stand beside all others', and
+/// the API server takes 1.5 MiB.
+const RELATION_BYTES: usize = 256 << 10;
+
 /// What a gateway is called.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct OwnHosts {
@@ -38,6 +42,7 @@ pub fn routes_at(
     by_claim.sort_by_key(|request| (request.relation, request.name.clone()));
     let mut held: BTreeMap<Place, (u32, String)> = BTreeMap::new();
     let mut claimed: BTreeSet<(u32, Claim)> = BTreeSet::new();
+    let mut sizes: BTreeMap<u32, usize> = BTreeMap::new();
     let mut problems = BTreeMap::new();
     let mut routes = Vec::new();
     for request in by_claim {
@@ -49,6 +54,16 @@ pub fn routes_at(
                 continue;
             }
         };
+        let size = sizes.entry(route.relation).or_default();
+        if *size + bytes(&route) > RELATION_BYTES {
+            let value = route.name;
+            let (what, why) = (
+                "route",
+                "is more than one relation's share: its routes are too many",
+            );
+            problems.insert(key, RouteProblem::Field { what, value, why });
+            continue;
+        }
         let claims = claims(own, &route);
         let taken = claims.iter().find_map(|claim| {
             let (relation, holder) = held.get(&claim.place())?;
@@ -64,6 +79,7 @@ pub fn routes_at(
             problems.insert(key, RouteProblem::Taken { what, holder });
             continue;
         }
+        *size += bytes(&route);
         for claim in claims {
             held.entry(claim.place())
                 .or_insert_with(|| (route.relation, route.app.clone()));
@@ -72,6 +88,22 @@ pub fn routes_at(
         routes.push(route);
     }
     (routes, problems)
+}
+
+/// About what a route comes to: each condition is written for each host, with all backends.
+fn bytes(route: &Route) -> usize {
+    let matched = |matched: &Match| {
+        let headers = matched.headers.iter().map(|(name, value)| {
+            let (StringMatch::Exact(text) | StringMatch::Prefix(text) | StringMatch::Regex(text)) =
+                value;
+            32 + name.len() + text.len()
+        });
+        // A prefix is written twice, with and without its slash.
+        256 + 2 * (matched.path.to_string().len() + headers.sum::<usize>())
+    };
+    let each: usize = route.matches.iter().map(matched).sum();
+    let backends = 128 * route.backends().len() * route.matches.len();
+    (each + backends) * route.hosts.len().max(1)
 }
 
 /// A route with the gateway's own names as its default host: of one that names no other, none is left.

@@ -33,3 +33,5 @@ pub use rules::rules;
 mod tests;
 #[cfg(test)]
 mod tests_fields;
+#[cfg(test)]
+mod tests_pitfalls;

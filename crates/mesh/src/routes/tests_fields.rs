@@ -204,6 +204,37 @@ fn a_path_of_a_host_is_one_relations_whatever_else_the_others_ask_for() {
 }
 
 #[test]
+fn one_relation_cannot_fill_the_object_that_all_share() {
+    let many = |relation: u32, hosts: usize, matches: usize| {
+        let mut many = request(relation, "", prefix("/"));
+        many.hosts = (0..hosts)
+            .map(|n| format!("h{n}.r{relation}.example.org"))
+            .collect();
+        many.matches = (0..matches)
+            .map(|n| MatchRequest {
+                path: prefix(&format!("/p{n}")),
+                method: None,
+                headers: Vec::new(),
+            })
+            .collect();
+        many
+    };
+    let (served, problems) = routes(&[many(1, 64, 64), many(2, 8, 64), many(3, 64, 8)]);
+    assert_eq!(served.len(), 2);
+    let told = problems[&(1, String::new())].to_string();
+    assert!(told.ends_with("its routes are too many"), "{told}");
+    for service in virtual_services(&edge(), &served) {
+        assert!(service.to_object().to_string().len() < 256 << 10);
+    }
+    let each = |n: u32| RouteRequest {
+        name: format!("r{n}"),
+        ..request(1, "", prefix(&format!("/r{n}")))
+    };
+    let fair: Vec<RouteRequest> = (0..500).map(each).collect();
+    assert_eq!(routes(&fair).0.len(), 500);
+}
+
+#[test]
 fn inside_a_relation_conditions_make_another_claim() {
     let mut same_host = request(1, "b", prefix("/app/"));
     same_host.hosts = vec!["a.example.org".to_owned(), "b.example.org".to_owned()];
