@@ -391,12 +391,32 @@ pub(crate) struct Secret {
     pub(crate) grants: BTreeSet<String>,
     /// Units that read it.
     pub(crate) consumers: BTreeMap<String, Consumer>,
+    /// Revisions that units of other models track, by link.
+    #[serde(default)]
+    pub(crate) tracked_elsewhere: BTreeMap<String, BTreeSet<u32>>,
+    /// Revisions whose owner was told that nobody tracks them.
+    #[serde(default)]
+    pub(crate) obsolete: BTreeSet<u32>,
 }
 
 impl Secret {
     /// The newest revision.
     pub(crate) fn latest(&self) -> u32 {
         self.revisions.keys().next_back().copied().unwrap_or(0)
+    }
+
+    /// The oldest revision that is superseded, tracked by nobody, and whose owner does not know.
+    pub(crate) fn dropped(&self) -> Option<u32> {
+        let tracked = |revision: &u32| {
+            let elsewhere = self
+                .tracked_elsewhere
+                .values()
+                .any(|all| all.contains(revision));
+            elsewhere || self.consumers.values().any(|c| c.tracked == *revision)
+        };
+        let latest = self.latest();
+        let mut old = self.revisions.keys().copied().filter(|r| *r < latest);
+        old.find(|revision| !tracked(revision) && !self.obsolete.contains(revision))
     }
 }
 

@@ -84,7 +84,8 @@ fn difference(
     info: &SecretInfo,
     tools: &dyn HookTools,
 ) -> Result<Write, CommitError> {
-    let content = tools.secret_get(&SecretRef::Id(id.clone()), SecretRevision::Peek)?;
+    // A reader that only peeks holds the revision it saw first for ever, its owner too.
+    let content = tools.secret_get(&SecretRef::Id(id.clone()), SecretRevision::Refresh)?;
     let mut new = NewSecret {
         owner: wanted.owner,
         ..NewSecret::default()

@@ -35,6 +35,9 @@ struct Told {
     units: BTreeMap<u32, Bag>,
     /// Revisions of the secrets that the other side may read, by bare id.
     secrets: BTreeMap<String, BTreeMap<u32, Databag>>,
+    /// Revisions of the other side's secrets that units track here, by bare id.
+    #[serde(default)]
+    tracked: BTreeMap<String, BTreeSet<u32>>,
 }
 
 /// What the consuming model asks of the offering one.
@@ -105,6 +108,21 @@ impl Model {
                         .entry(xid.clone())
                         .or_insert_with(|| foreign(&told.uuid, revisions));
                     secret.grants.extend(local.clone());
+                }
+                for (xid, secret) in &mut self.state.secrets {
+                    match told.tracked.get(xid) {
+                        Some(all) => {
+                            let known = &mut secret.tracked_elsewhere;
+                            known.insert(link.token.clone(), all.clone());
+                        }
+                        None => {
+                            secret.tracked_elsewhere.remove(&link.token);
+                        }
+                    }
+                }
+            } else {
+                for secret in self.state.secrets.values_mut() {
+                    secret.tracked_elsewhere.remove(&link.token);
                 }
             }
             overhear(relation, link, told);
@@ -215,6 +233,15 @@ fn told(state: &State, relation: &Relation, link: &Link) -> Told {
         };
         !secret.owner.starts_with(REMOTE_OWNER) && secret.grants.iter().any(granted)
     };
+    let theirs = format!("{REMOTE_OWNER}{}", link.uuid);
+    let read = state.secrets.iter().filter(|(_, s)| s.owner == theirs);
+    let tracked = read.map(|(xid, secret)| {
+        let revisions = secret.consumers.values().map(|c| c.tracked);
+        (xid.clone(), revisions.collect::<BTreeSet<u32>>())
+    });
+    let tracked = tracked
+        .filter(|(_, revisions)| !revisions.is_empty())
+        .collect();
     let secrets = state.secrets.iter().filter(|(_, secret)| may_read(secret));
     Told {
         life: relation.life,
@@ -224,6 +251,7 @@ fn told(state: &State, relation: &Relation, link: &Link) -> Told {
         secrets: secrets
             .map(|(xid, secret)| (xid.clone(), secret.revisions.clone()))
             .collect(),
+        tracked,
     }
 }
 
@@ -271,6 +299,8 @@ fn foreign(uuid: &str, revisions: &BTreeMap<u32, Databag>) -> Secret {
         revisions: revisions.clone(),
         grants: BTreeSet::new(),
         consumers: BTreeMap::new(),
+        tracked_elsewhere: BTreeMap::new(),
+        obsolete: BTreeSet::new(),
     }
 }
 

@@ -33,6 +33,8 @@ impl Model {
             revisions: BTreeMap::from([(1, content)]),
             grants: BTreeSet::new(),
             consumers: BTreeMap::new(),
+            tracked_elsewhere: BTreeMap::new(),
+            obsolete: BTreeSet::new(),
         };
         self.state.secrets.insert(id.clone(), secret);
         self.save()?;

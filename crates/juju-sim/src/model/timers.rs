@@ -1,4 +1,5 @@
-//! When secrets fall due: rotation policies and expiries, against the model's clock.
+//! When secrets fall due: rotation policies and expiries against the model's clock, and revisions
+//! that nobody tracks any more.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -92,6 +93,9 @@ pub(crate) fn due(state: &State, unit: &str, now: Timestamp) -> Option<Hook> {
         if let Some(expires) = expired {
             return Some(told("secret-expired", Some(expires.revision)));
         }
+        if let Some(revision) = secret.dropped() {
+            return Some(told("secret-remove", Some(revision)));
+        }
         let rotates = secret.rotates.is_some_and(|at| at <= now);
         rotates.then(|| told("secret-rotate", None))
     })
@@ -110,6 +114,12 @@ pub(crate) fn told(state: &mut State, hook: &Hook, now: Timestamp) {
         return;
     };
     match told.name.as_str() {
+        "secret-remove" => {
+            let revision = told.vars.get("JUJU_SECRET_REVISION");
+            secret
+                .obsolete
+                .extend(revision.and_then(|text| text.parse::<u32>().ok()));
+        }
         "secret-rotate" => secret.rotates = next_rotation(&secret.rotate, now),
         "secret-expired" => {
             if let Some(expires) = &mut secret.expires {

@@ -60,6 +60,8 @@ pub(super) fn add(run: &mut HookRun<'_>, call: &Call<'_>) -> Answer {
         revisions: BTreeMap::from([(1, content)]),
         grants: BTreeSet::new(),
         consumers: BTreeMap::new(),
+        tracked_elsewhere: BTreeMap::new(),
+        obsolete: BTreeSet::new(),
     };
     describe(&mut secret, call, run.model.clock.now())?;
     run.pending.app_secrets |= secret.owner.starts_with("application:");

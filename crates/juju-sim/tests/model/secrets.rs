@@ -253,3 +253,52 @@ fn an_expiry_that_is_no_time_is_refused() {
         "ERROR expire time or duration \"soon\" not valid\n"
     );
 }
+
+#[test]
+fn a_revision_that_nobody_tracks_any_more_is_told_of_and_removed() {
+    let mut lab = Lab::new();
+    lab.kept();
+    lab.set("password", "hunter3");
+    let told = "secret-remove".to_owned();
+    assert!(
+        !lab.hooks("keeper/0").contains(&told),
+        "its owner tracks what it read last"
+    );
+    lab.wait(300);
+    assert_eq!(lab.writes("secret-remove"), ["secret-remove"]);
+    lab.wait(300);
+    let hooks = lab.hooks("keeper/0");
+    let told = hooks.iter().filter(|hook| *hook == "secret-remove");
+    assert_eq!(told.count(), 1, "{hooks:?}");
+    let last = lab.records("keeper/0");
+    let remove = last
+        .iter()
+        .flat_map(|r| &r.calls)
+        .find(|c| c.tool == "secret-remove");
+    assert_eq!(remove.unwrap().args[1..], ["--revision", "1"]);
+}
+
+#[test]
+fn a_revision_that_is_still_tracked_is_not_removed() {
+    let mut lab = Lab::new();
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_keeper-charm"));
+    let charm = packed(
+        lab.root.path(),
+        "keeper",
+        include_str!("keeper.yaml"),
+        &program,
+    );
+    lab.model.deploy(&DeployRequest::new(charm)).unwrap();
+    let reads_once = "case $hook in from-relation-changed) \
+         id=$(relation-get --app credentials $JUJU_REMOTE_APP); \
+         [ -z \"$id\" ] || secret-get $id >/dev/null ;; esac";
+    lab.deploy("reader", READER, reads_once);
+    lab.model.integrate("keeper", "reader").unwrap();
+    lab.model.advance().unwrap();
+    lab.set("password", "hunter3");
+    lab.wait(300);
+    assert!(!lab.hooks("keeper/0").contains(&"secret-remove".to_owned()));
+    lab.model.remove_application("reader", false).unwrap();
+    lab.model.advance().unwrap();
+    assert!(lab.hooks("keeper/0").contains(&"secret-remove".to_owned()));
+}
