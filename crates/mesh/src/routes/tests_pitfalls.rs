@@ -1,6 +1,6 @@
 //! What goes wrong with routes elsewhere, and must not here.
 
-use istio_api::CustomObject as _;
+use istio_api::CustomObject;
 use serde_json::Value;
 
 use super::*;
@@ -38,7 +38,7 @@ fn served() -> Vec<Route> {
 fn services(edge: &Edge) -> Vec<Value> {
     let services = virtual_services(edge, &served());
     assert_eq!(services.len(), 2);
-    services.iter().map(|service| service.to_object()).collect()
+    services.iter().map(CustomObject::to_object).collect()
 }
 
 fn rules(edge: &Edge) -> Vec<Value> {
