@@ -53,14 +53,16 @@ impl Flavour for Echo {
         // A key that is left out would keep the value it had.
         app.entry("strip-prefix".to_owned())
             .or_insert_with(|| "false".to_owned());
-        say(
+        let mut databags = say(
             view,
             "ingress",
             &LocalData {
                 app,
                 unit: unit.encode(),
             },
-        )
+        );
+        databags.extend(say(view, "istio-ingress-route", &routes(view)));
+        databags
     }
 
     fn message(view: &ModelView) -> String {
@@ -131,6 +133,15 @@ impl Flavour for Gatekeeper {
                 unit: Databag::new(),
             },
         )
+    }
+}
+
+/// The routes of the option, as they are.
+fn routes(view: &ModelView) -> LocalData {
+    let wished = view.config.str("routes").unwrap_or_default();
+    LocalData {
+        app: Databag::from([("config".to_owned(), wished.to_owned())]),
+        unit: Databag::new(),
     }
 }
 

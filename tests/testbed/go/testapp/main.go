@@ -3,6 +3,8 @@
 //	testapp                       echo server on $PORT (8080)
 //	testapp auth                  external authorizer on $PORT
 //	testapp get URL [Name:value]  print status and body; exit 1 unless 2xx
+//	testapp ask ADDR URL [Name:value]
+//	                              the same at an address, over TLS or in gRPC, told as JSON
 //	testapp loop DIR NAME WANT URL...  ask URLs until stopped, tally in DIR/<host>.json
 //	testapp pause                 hold a pod's namespaces
 //	testapp registry ADDR DIR     read-only image registry over the OCI layout tars in DIR
@@ -36,6 +38,8 @@ func main() {
 		err = serve(":"+port(), draining(http.HandlerFunc(authorize)))
 	case mode == "get" && len(args) > 0:
 		err = get(args[0], args[1:])
+	case mode == "ask":
+		err = askAt(args)
 	case mode == "loop" && len(args) > 1:
 		err = loop(args[0], args[1:])
 	case mode == "pause" && len(args) == 0:
@@ -43,7 +47,7 @@ func main() {
 	case mode == "registry" && len(args) == 2:
 		err = serve(args[0], &registry{dir: args[1]})
 	default:
-		err = errors.New("usage: testapp [echo|auth|get URL [Name:value...]|loop DIR NAME WANT URL...|pause|registry ADDR DIR]")
+		err = errors.New("usage: testapp [echo|auth|get URL [Name:value...]|ask ADDR URL [Name:value...]|loop DIR NAME WANT URL...|pause|registry ADDR DIR]")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testapp:", err)
@@ -71,7 +75,15 @@ func serve(addr string, handler http.Handler) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	// HTTP/2 without TLS is what gRPC is spoken in behind a gateway.
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		Protocols:         protocols,
+	}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
 	stop, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 )
 
 // seen is what the echo server tells about a request.
@@ -19,17 +20,22 @@ type seen struct {
 
 func echo(w http.ResponseWriter, r *http.Request) {
 	pod, _ := os.Hostname()
-	w.Header().Set("Content-Type", "application/json")
-	// Told in a header too: the answer to HEAD has no body.
-	w.Header().Set("X-Pod", pod)
-	_ = json.NewEncoder(w).Encode(seen{
+	told := seen{
 		Method:  r.Method,
 		Host:    r.Host,
 		Path:    r.URL.Path,
 		Query:   r.URL.RawQuery,
 		Headers: r.Header,
 		Pod:     pod,
-	})
+	}
+	if strings.HasPrefix(r.Header.Get("Content-Type"), grpc) {
+		answerCall(w, r, told)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	// Told in a header too: the answer to HEAD has no body.
+	w.Header().Set("X-Pod", pod)
+	_ = json.NewEncoder(w).Encode(told)
 }
 
 // authorize allows whoever shows a session cookie and passes its value on as the user.
