@@ -1,6 +1,6 @@
 //! What each field of a route becomes.
 
-use istio_api::CustomObject as _;
+use istio_api::CustomObject;
 use istio_api::networking::StringMatch;
 use serde_json::{Value, json};
 
@@ -55,8 +55,8 @@ pub(super) fn served(requests: &[RouteRequest]) -> Vec<Route> {
 
 fn specs(edge: &Edge, parent: &Parent, requests: &[RouteRequest]) -> Vec<Value> {
     let objects = objects(edge, parent, &served(requests), true);
-    let http = objects.http.iter().map(|route| route.to_object());
-    let grpc = objects.grpc.iter().map(|route| route.to_object());
+    let http = objects.http.iter().map(CustomObject::to_object);
+    let grpc = objects.grpc.iter().map(CustomObject::to_object);
     http.chain(grpc).collect()
 }
 

@@ -85,7 +85,7 @@ fn open_rules_are_known_by_names_that_nobody_guesses() {
     );
     let filter = filter_with_names(filter(), &names).to_object();
     let patches = filter["spec"]["configPatches"].as_array().unwrap();
-    let named: Vec<&str> = patches
+    let unasked: Vec<&str> = patches
         .iter()
         .filter_map(|patch| {
             patch
@@ -93,7 +93,7 @@ fn open_rules_are_known_by_names_that_nobody_guesses() {
                 .as_str()
         })
         .collect();
-    assert_eq!(named, [format!("lab.{secret}-1.0")]);
+    assert_eq!(unasked, [format!("lab.{secret}-1.0")]);
     // Open rules are reached through the filter, too.
     let rule = &objects.http[0].to_object()["spec"]["rules"][0];
     assert_eq!(rule["matches"][0]["headers"][0]["value"], GUARD);
