@@ -101,6 +101,8 @@ impl<'a> Load<'a> {
         for (path, cookie, want) in [
             ("/appa/", session, 200),
             ("/appb/", session, 200),
+            ("/dash-a/", session, 200),
+            ("/dash-b/", session, 200),
             ("/appa/", None, 401),
         ] {
             e2e::wait::until(
@@ -115,7 +117,10 @@ impl<'a> Load<'a> {
         for (name, path, cookie, want) in [
             ("gateway to appa", "/appa/", session, 200),
             ("gateway to appb", "/appb/", session, 200),
+            ("gateway to dash-a", "/dash-a/", session, 200),
+            ("gateway to dash-b", "/dash-b/", session, 200),
             ("gateway without a session", "/appa/", None, 401),
+            ("dash-a without a session", "/dash-a/", None, 401),
             ("gateway to what is blocked", "/appa/blocked", session, 403),
         ] {
             load.spawn(name, address, path, cookie, want);

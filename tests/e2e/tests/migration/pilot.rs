@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 use testbed::build::{Artifact, need};
 use testbed::{Api, Node, V1_31, image, node};
 
+use crate::people::{APPS, GATE, charm_pods};
+
 /// Namespace of the old control plane.
 pub(crate) const OLD: &str = "kubeflow-lab";
 /// The gateway's Deployment and Service.
@@ -109,7 +111,7 @@ impl Lab {
         Ok(said)
     }
 
-    fn apply(&self, objects: impl IntoIterator<Item = Value>) -> Result<()> {
+    pub(crate) fn apply(&self, objects: impl IntoIterator<Item = Value>) -> Result<()> {
         for object in objects {
             let id = kube_apply::Object::new(object.clone())?.id();
             let kind = istio_api::kinds::lookup(&id.group, &id.kind).context("a known kind")?;
@@ -125,15 +127,22 @@ impl Lab {
         self.apply([namespace("appa", &injected), namespace("appb", &injected)])?;
         self.apply([namespace("probe-lab", &injected)])?;
         self.apply(gateway())?;
-        self.apply(routes())?;
+        self.pilot_writes()?;
+        self.apply(routes_of_users())?;
+        self.apply(["istio-pilot", "istio-ingressgateway"].map(charm_pods))?;
         self.apply(policies())?;
-        self.apply(server(OLD, "authsvc", &["auth"]))?;
+        self.apply(server(OLD, GATE, &["auth"]))?;
+        for app in APPS {
+            self.apply(server(OLD, &format!("{app}-web"), &[]))?;
+        }
         for namespace in ["appa", "appb"] {
             self.apply(server(namespace, "srv", &[]))?;
         }
         self.wait(&[
             (OLD, GATEWAY),
-            (OLD, "authsvc"),
+            (OLD, GATE),
+            (OLD, "dash-a-web"),
+            (OLD, "dash-b-web"),
             ("appa", "srv"),
             ("appb", "srv"),
         ])?;
@@ -151,6 +160,24 @@ impl Lab {
             ("appa", "bad"),
             ("appb", "bad"),
         ])
+    }
+
+    /// What istio-pilot writes for its relations.
+    pub(crate) fn pilot_writes(&self) -> Result<()> {
+        self.apply(routes())
+    }
+
+    /// Deletes what is there.
+    pub(crate) fn delete(&self, path: &str) -> Result<()> {
+        self.api.call(&Method::DELETE, path, None).map(drop)
+    }
+
+    /// Which Service the gateway's is, and its address.
+    pub(crate) fn gateway_service(&self) -> Result<(Value, Value)> {
+        let path = format!("/api/v1/namespaces/{OLD}/services/{GATEWAY}");
+        let service = self.api.get(&path)?;
+        let of = |pointer: &str| service.pointer(pointer).cloned().unwrap_or_default();
+        Ok((of("/metadata/uid"), of("/spec/clusterIP")))
     }
 
     fn wait(&self, deployments: &[(&str, &str)]) -> Result<()> {
@@ -287,7 +314,7 @@ fn gateway() -> Vec<Value> {
     ]
 }
 
-fn custom(
+pub(crate) fn custom(
     group: &str,
     kind: &str,
     namespace: &str,
@@ -301,21 +328,17 @@ fn custom(
     })
 }
 
-fn routes() -> Vec<Value> {
-    let scope = |scope: &str| {
-        json!({"app.kubernetes.io/instance": format!("istio-pilot-{OLD}"),
-               "kubernetes-resource-handler-scope": scope})
-    };
-    let networking = "networking.istio.io/v1";
-    let authority = format!("authsvc.{OLD}.svc.cluster.local");
-    let filter = json!({
+/// A filter that has requests at the gateway asked about, under a name of Envoy's.
+pub(crate) fn filter(name: &str, filter: &str) -> Value {
+    let authority = format!("{GATE}.{OLD}.svc.cluster.local");
+    let spec = json!({
         "workloadSelector": {"labels": {"istio": "ingressgateway"}},
         "configPatches": [{
             "applyTo": "HTTP_FILTER",
             "match": {"context": "GATEWAY", "listener": {"portNumber": 8080, "filterChain": {"filter": {
                 "name": "envoy.filters.network.http_connection_manager"}}}},
             "patch": {"operation": "INSERT_BEFORE", "value": {
-                "name": "envoy.filters.http.ext_authz",
+                "name": filter,
                 "typed_config": {
                     "@type": "type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthz",
                     "http_service": {
@@ -327,6 +350,16 @@ fn routes() -> Vec<Value> {
             }},
         }],
     });
+    let networking = "networking.istio.io/v1alpha3";
+    custom(networking, "EnvoyFilter", OLD, name, &json!({}), &spec)
+}
+
+fn routes() -> Vec<Value> {
+    let scope = |scope: &str| {
+        json!({"app.kubernetes.io/instance": format!("istio-pilot-{OLD}"),
+               "kubernetes-resource-handler-scope": scope})
+    };
+    let networking = "networking.istio.io/v1";
     let mut objects = vec![
         custom(
             networking,
@@ -339,33 +372,50 @@ fn routes() -> Vec<Value> {
                 "servers": [{"hosts": ["*"], "port": {"name": "http", "number": 8080, "protocol": "HTTP"}}],
             }),
         ),
-        custom(
-            "networking.istio.io/v1alpha3",
-            "EnvoyFilter",
-            OLD,
-            "istio-pilot-authn-filter",
-            &json!({}),
-            &filter,
-        ),
+        filter("istio-pilot-authn-filter", "envoy.filters.http.ext_authz"),
     ];
-    for app in ["appa", "appb"] {
-        let host = format!("srv.{app}.svc.cluster.local");
-        objects.push(custom(
-            networking,
-            "VirtualService",
-            OLD,
-            app,
-            &scope("ingress"),
-            &json!({
-                "gateways": [format!("{OLD}/kubeflow-gateway")], "hosts": ["*"],
-                "http": [{
-                    "match": [{"uri": {"prefix": format!("/{app}/")}}], "rewrite": {"uri": "/"},
-                    "route": [{"destination": {"host": host, "port": {"number": 8080}}}],
-                }],
-            }),
-        ));
+    for app in APPS {
+        let (name, host) = (
+            format!("{app}-web"),
+            format!("{app}-web.{OLD}.svc.cluster.local"),
+        );
+        let gateway = "kubeflow-gateway";
+        objects.push(route((OLD, &name), &scope("ingress"), gateway, app, &host));
     }
     objects
+}
+
+/// A prefix that leads to a host, on a Gateway.
+pub(crate) fn route(
+    (namespace, name): (&str, &str),
+    labels: &Value,
+    gateway: &str,
+    prefix: &str,
+    host: &str,
+) -> Value {
+    custom(
+        "networking.istio.io/v1",
+        "VirtualService",
+        namespace,
+        name,
+        labels,
+        &json!({
+            "gateways": [format!("{OLD}/{gateway}")], "hosts": ["*"],
+            "http": [{
+                "match": [{"uri": {"prefix": format!("/{prefix}/")}}], "rewrite": {"uri": "/"},
+                "route": [{"destination": {"host": host, "port": {"number": 8080}}}],
+            }],
+        }),
+    )
+}
+
+/// Routes that users hung on the old charm's Gateway.
+fn routes_of_users() -> Vec<Value> {
+    let of = |app: &str| {
+        let host = format!("srv.{app}.svc.cluster.local");
+        route((app, "srv"), &json!({}), "kubeflow-gateway", app, &host)
+    };
+    vec![of("appa"), of("appb")]
 }
 
 fn policies() -> Vec<Value> {
