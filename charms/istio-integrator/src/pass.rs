@@ -86,12 +86,13 @@ fn classic(serve: &Serve, live: &Live, evidence: &Evidence) -> Result<Pass, Erro
         return leave_old_gateway(serve, live);
     }
     let all = virtual_services(&serve.edge, &serve.routes);
+    let filter = live_filter(serve, &customs_for(serve, &all, live), live);
     let step = step(&Situation {
         wanted: serve.auth_wanted,
         filter_ready: serve.filters.is_some(),
-        live: live_filter(serve, &customs_for(serve, &all, live), live),
+        live: filter,
         evidence: evidence.clone(),
-        ease: ease(serve, live, evidence),
+        ease: ease(serve, live, filter, evidence),
     });
     let (routes, services) = match step.routes {
         Scope::All => (serve.routes.clone(), all),
@@ -306,16 +307,28 @@ fn is_nothing_routed(live: &Live, evidence: &Evidence) -> bool {
     live.virtual_services.is_empty() && evidence.no_route()
 }
 
-fn ease(serve: &Serve, live: &Live, evidence: &Evidence) -> Ease {
+fn ease(serve: &Serve, live: &Live, filter: LiveFilter, evidence: &Evidence) -> Ease {
+    let outdated = filter == LiveFilter::Outdated || !live.customs.is_empty();
     if serve.self_proving {
         Ease::SelfProving
     } else if is_nothing_routed(live, evidence) {
         Ease::NothingRouted
     } else if serve.asked.is_some() && !live.customs.is_empty() {
         Ease::InPlace
+    } else if leads_nowhere(live) && !outdated && evidence.in_force() {
+        Ease::OthersGuard
     } else {
         Ease::None
     }
+}
+
+/// Whether no route of ours, of either kind, leads to a workload; the probe's answers by itself.
+fn leads_nowhere(live: &Live) -> bool {
+    let mut rules = live
+        .virtual_services
+        .iter()
+        .flat_map(|service| &service.spec.http);
+    rules.all(|rule| rule.route.is_empty()) && live.api.routes.is_empty()
 }
 
 /// What guards the gateway's namespace compared with what is desired.

@@ -126,10 +126,16 @@ struct Proxy {
     filters: Vec<EnvoyFilter>,
     policies: Vec<AuthorizationPolicy>,
     customs: Vec<AuthorizationPolicy>,
+    /// Whether authorization of others stands in front of everything.
+    others: bool,
 }
 
 impl Proxy {
     fn asks(&self) -> bool {
+        self.others || self.asks_ours()
+    }
+
+    fn asks_ours(&self) -> bool {
         let home = |namespace: &Option<String>| namespace.as_deref() == Some(NAMESPACE);
         let own = |filter: &EnvoyFilter| {
             home(&filter.metadata.namespace) && filter.spec.config_patches.len() > 1
@@ -160,19 +166,20 @@ impl Proxy {
                 .iter()
                 .any(|rule| rule.direct_response.is_some())
         });
-        match (routed, !self.asks()) {
+        match (routed, self.asks()) {
+            _ if self.others => Answer::Authorizer,
             (false, _) => Answer::NoRoute,
-            (true, true) => Answer::Open,
-            (true, false) => Answer::Authorizer,
+            (true, false) => Answer::Open,
+            (true, true) => Answer::Authorizer,
         }
     }
 
     fn evidence(&self) -> Evidence {
         // Istio asks a provider before it looks at DENY policies, where there is a route.
-        let denied = if self.denies() {
-            Answer::Denied
-        } else {
-            Answer::NoRoute
+        let denied = match (self.denies(), self.others) {
+            (true, _) => Answer::Denied,
+            (false, true) => Answer::Authorizer,
+            (false, false) => Answer::NoRoute,
         };
         Evidence {
             pods: vec![PodEvidence {
@@ -223,7 +230,9 @@ fn checked(serve: &Serve, live: &Live, evidence: &Evidence) -> Pass {
     assert_eq!(wanted, said);
     if serve.auth_wanted {
         assert_eq!(next.live.unguarded().count(), 0);
-        assert_all_guarded(serve, &next.live);
+        if !(leads_nowhere(&next.live) && evidence.in_force()) {
+            assert_all_guarded(serve, &next.live);
+        }
     }
     next
 }
@@ -252,6 +261,8 @@ enum Event {
     Break(u32),
     /// Pods come to another namespace, or go.
     Twin(bool),
+    /// Others guard the gateway, or leave it, which they do once our filter is in the proxy.
+    Others(bool),
     /// One pass of a hook; the hook may end (or be killed) after any of them.
     Pass,
     /// A pass that sees no pod.
@@ -268,6 +279,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (0u32..3).prop_map(Event::Relate),
         1 => (0u32..3).prop_map(Event::Break),
         1 => any::<bool>().prop_map(Event::Twin),
+        1 => any::<bool>().prop_map(Event::Others),
         4 => Just(Event::Pass),
         1 => Just(Event::BlindPass),
         2 => Just(Event::PushRoutes),
@@ -324,6 +336,9 @@ fn run(before: (Wishes, Live, Proxy), events: &[Event]) -> (Live, Proxy) {
                 proxy.customs.clone_from(&live.customs);
             }
             Event::Provider(asks) => wishes.provider = *asks,
+            Event::Others(guard) => {
+                proxy.others = *guard || (proxy.others && !proxy.asks_ours());
+            }
         }
         assert!(!proxy.open(), "open after {event:?}");
     }
@@ -357,6 +372,7 @@ proptest! {
     #[test]
     fn the_end_depends_on_the_last_wishes_only(events in proptest::collection::vec(event(), 0..20)) {
         let (mut live, mut proxy) = run(open_before(), &events);
+        proxy.others = false;
         let relations = BTreeSet::from([1, 2]);
         let wishes = Wishes { authorizer: Some(80), relations, twin: true, provider: false };
         let end = settle(&wishes, &mut live, &mut proxy);
@@ -397,6 +413,7 @@ fn a_route_waits_for_proof_and_the_filter_for_the_probe() {
             filters: live.filters.clone(),
             policies: live.policies.clone(),
             customs: live.customs.clone(),
+            others: false,
         };
         told.push((
             next.state,
@@ -414,6 +431,35 @@ fn a_route_waits_for_proof_and_the_filter_for_the_probe() {
             (AuthState::InForce, 1, 1, 0),
         ]
     );
+}
+
+#[test]
+fn where_others_guard_the_gateway_nothing_of_theirs_is_denied_until_our_filter_stands() {
+    let mut wishes = Wishes {
+        authorizer: Some(80),
+        ..Wishes::default()
+    };
+    let mut live = Live::default();
+    let mut proxy = Proxy {
+        others: true,
+        ..Proxy::default()
+    };
+    for _ in 0..3 {
+        live = checked(&serve(&wishes, true), &live, &proxy.evidence()).live;
+        assert_eq!(live.policies, []);
+        proxy.virtual_services.clone_from(&live.virtual_services);
+        proxy.filters.clone_from(&live.filters);
+    }
+    assert!(proxy.asks_ours());
+
+    wishes.relations.insert(1);
+    let routed = settle(&wishes, &mut live, &mut proxy);
+    proxy.others = false;
+    let alone = settle(&wishes, &mut live, &mut proxy);
+    for end in [routed, alone] {
+        assert_eq!(end.state, AuthState::InForce);
+        assert_eq!((end.served.len(), end.live.policies.len()), (1, 0));
+    }
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! What to do next about authorization, from what is wanted, what is live and what is proven.
 //!
 //! Invariants: while authorization is wanted, either it is proven in force or the DENY policy is
-//! among the objects; a route that does not exist yet waits until one of the two is proven. The
-//! filter is written only where the probe's route is seen to answer, so that the change of the
-//! answer is proof; and it is taken out only behind the proven DENY policy. A filter whose content changes is taken out and put
-//! back, since from outside the old and the new one look alike.
+//! among the objects, unless nothing of ours is routed and others guard the gateway; a route that does
+//! not exist yet waits until one of the two is proven. The filter is written only where the probe's
+//! route is seen to answer, so that the change of the answer is proof, or where others' authorization
+//! hides that route and nothing of ours is routed; and it is taken out only behind the proven DENY
+//! policy. A filter whose content changes is taken out and put back, since from outside the old and the
+//! new one look alike.
 
 use std::str::FromStr;
 
@@ -65,6 +67,9 @@ pub enum Ease {
     SelfProving,
     /// No route leads to a workload: there is nothing to guard.
     NothingRouted,
+    /// No route of ours leads to a workload, and somebody's authorization answers already: denial would
+    /// stop nothing but others' requests. Routes that come ask for what only our filter sets.
+    OthersGuard,
     /// A live filter may be changed where it is: what asks besides it goes on asking.
     InPlace,
 }
@@ -169,7 +174,9 @@ pub fn step(situation: &Situation) -> Step {
         (true, LiveFilter::Current) => (FilterStep::Write, true),
         // Not before the probe's route answers on every pod: then an answer from elsewhere can only
         // come from the filter, not from an application at `/`, nor from the filter that was.
-        (true, LiveFilter::Absent) if evidence.open() => (FilterStep::Write, true),
+        (true, LiveFilter::Absent) if evidence.open() || *ease == Ease::OthersGuard => {
+            (FilterStep::Write, true)
+        }
         (true, LiveFilter::Outdated) if *ease == Ease::InPlace => (FilterStep::Write, true),
         (true, LiveFilter::Outdated) if denying || *ease == Ease::NothingRouted => {
             (FilterStep::Remove, true)
@@ -177,9 +184,11 @@ pub fn step(situation: &Situation) -> Step {
         // What guards other namespaces' pods stays meanwhile, too.
         (true, LiveFilter::Absent | LiveFilter::Outdated) => (FilterStep::Keep, true),
     };
+    let deny = *ease != Ease::OthersGuard;
+    let denying = deny && denying;
     Step {
         filter,
-        deny: true,
+        deny,
         routes: if denying {
             Scope::All
         } else {
@@ -252,6 +261,36 @@ mod tests {
             ..outdated
         };
         assert_eq!(step(&nothing_routed).filter, FilterStep::Remove);
+    }
+
+    #[test]
+    fn behind_others_authorization_nothing_is_denied_and_routes_wait_for_the_filter() {
+        let others = Situation {
+            ease: Ease::OthersGuard,
+            evidence: evidence(&[(Answer::Authorizer, Answer::Authorizer)]),
+            ..situation()
+        };
+        let first = step(&others);
+        assert_eq!(first.filter, FilterStep::Write);
+        assert!(!first.deny);
+        assert_eq!(
+            (first.routes, first.state),
+            (Scope::Established, AuthState::Unproven)
+        );
+        let unknown = step(&Situation {
+            filter_ready: false,
+            ..others.clone()
+        });
+        assert!(!unknown.deny);
+        assert_eq!(unknown.routes, Scope::Established);
+        let written = step(&Situation {
+            live: LiveFilter::Current,
+            ..others
+        });
+        assert_eq!(
+            (written.routes, written.state),
+            (Scope::All, AuthState::InForce)
+        );
     }
 
     #[test]
