@@ -253,7 +253,6 @@ async fn commands_for_people_come_in_order() {
         "juju integrate istio-k8s:istio-metadata istio-integrator:istio-metadata",
         "juju remove-relation istio-pilot:ingress-auth AUTH:ingress-auth",
         "juju integrate istio-integrator:ingress-auth AUTH:ingress-auth",
-        "# while istio-integrator says that authorization is not proven, it denies everything; then: kubectl delete envoyfilter istio-pilot-authn-filter-bridge -n kubeflow-lab",
         "juju remove-relation istio-pilot:ingress notebooks:ingress",
         "juju integrate istio-integrator:ingress notebooks:ingress",
         "juju remove-relation istio-pilot:ingress pipelines:ingress",

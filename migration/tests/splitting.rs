@@ -178,7 +178,7 @@ async fn applications_of_other_names_are_in_the_commands() {
     let plan = planned(&pilot_cluster(), &request).await;
     let commands = |step: &str| plan.step(step).expect("the step").commands.clone();
     assert_eq!(
-        commands("hand-over-authorization")[..2],
+        commands("hand-over-authorization"),
         [
             "juju remove-relation istio-pilot:ingress-auth gatekeeper:ingress-auth",
             "juju integrate edge:ingress-auth gatekeeper:ingress-auth",

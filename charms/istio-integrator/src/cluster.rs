@@ -93,7 +93,7 @@ impl Cluster {
             ),
             Read::list(NETWORKING, "Gateway"),
             Read::list(NETWORKING, "VirtualService").with_labels(&ours),
-            Read::list(NETWORKING, "EnvoyFilter").with_labels(&ours),
+            Read::list(NETWORKING, "EnvoyFilter"),
             Read::list(SECURITY, "AuthorizationPolicy").with_labels(&ours),
             Read::list(NETWORKING, "DestinationRule").with_labels(&ours),
             Read::list(SECURITY, "RequestAuthentication").with_labels(&ours),
@@ -175,7 +175,15 @@ impl Cluster {
                 Err(error) => tracing::warn!("{error}, left out"),
             }
         }
-        let mut filters = typed(&observed, NETWORKING, "EnvoyFilter");
+        let (own_filters, other_filters): (Vec<_>, Vec<_>) =
+            observed.list(NETWORKING, "EnvoyFilter").partition(own);
+        let mut filters = read_typed(own_filters.into_iter());
+        let others_guard = match &gateway {
+            Some(Selected::One(gateway)) => other_filters
+                .into_iter()
+                .any(|filter| observe::guards(filter, &gateway.namespace, &gateway.labels)),
+            _ => false,
+        };
         let ours = Live {
             api: api::live(&query, &observed, &mut filters, &mut policies),
             gateways: our_gateways,
@@ -231,6 +239,7 @@ impl Cluster {
             pods,
             terminating,
             evidence,
+            others_guard,
             services,
             request: None,
             live_pair: live_pair(&query, &observed),
@@ -575,8 +584,11 @@ struct Details {
 
 /// The objects of a kind that have its shape; others are others' business.
 fn typed<T: DeserializeOwned>(observed: &Observed, group: &str, kind: &str) -> Vec<T> {
-    observed
-        .list(group, kind)
+    read_typed(observed.list(group, kind))
+}
+
+fn read_typed<'a, T: DeserializeOwned>(objects: impl Iterator<Item = &'a Object>) -> Vec<T> {
+    objects
         .filter_map(|object| match object.typed() {
             Ok(typed) => Some(typed),
             Err(error) => {

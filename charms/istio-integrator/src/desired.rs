@@ -48,6 +48,10 @@ pub enum Objects {
 
 /// Routes through a gateway, and what guards it.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts about a gateway that do not exclude each other"
+)]
 pub struct Serve {
     /// Whose the objects are.
     pub inventory: Inventory,
@@ -86,6 +90,8 @@ pub struct Serve {
     pub live: Live,
     /// What the gateway's pods answered.
     pub evidence: Evidence,
+    /// Whether a filter of somebody else asks an authorizer there.
+    pub others_guard: bool,
     /// Labels of the gateway's pods.
     pub labels: BTreeMap<String, String>,
     /// Whether one of them is ready.
@@ -253,6 +259,7 @@ fn serve(
         asked_by,
         live: cluster.live.clone(),
         evidence: cluster.evidence.clone(),
+        others_guard: cluster.others_guard,
         labels: labels.clone(),
         ready: target.ready,
         api: target.api.as_ref().map(|choice| {

@@ -296,6 +296,8 @@ pub struct View {
     pub terminating: BTreeSet<String>,
     /// What the ready ones answered; empty if authorization is not wanted.
     pub evidence: Evidence,
+    /// Whether a filter of somebody else asks an authorizer on the gateway.
+    pub others_guard: bool,
     /// The Services of the model, and those of authorizers elsewhere, by namespace and name.
     pub services: BTreeMap<(String, String), ServiceInfo>,
     /// Key and request for a certificate, kept or new; `None` if none is to be asked for.
@@ -312,6 +314,17 @@ pub struct View {
     pub guard: String,
     /// What we may not read, e.g. `list pods`.
     pub forbidden: Vec<String>,
+}
+
+/// Whether an `EnvoyFilter` asks an authorizer on the pods with these labels of its namespace.
+pub fn guards(filter: &Object, namespace: &str, pods: &BTreeMap<String, String>) -> bool {
+    let spec = &filter.value()["spec"];
+    let selected = spec["workloadSelector"]["labels"].as_object();
+    let mut labels = selected.into_iter().flatten();
+    let asks = "type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthz\"";
+    filter.namespace() == Some(namespace)
+        && labels.all(|(key, value)| pods.get(key).is_some_and(|of| value == of.as_str()))
+        && spec["configPatches"].to_string().contains(asks)
 }
 
 impl View {

@@ -308,15 +308,17 @@ fn is_nothing_routed(live: &Live, evidence: &Evidence) -> bool {
 }
 
 fn ease(serve: &Serve, live: &Live, filter: LiveFilter, evidence: &Evidence) -> Ease {
-    let outdated = filter == LiveFilter::Outdated || !live.customs.is_empty();
+    let behind_others = serve.others_guard && live.customs.is_empty() && leads_nowhere(live);
     if serve.self_proving {
         Ease::SelfProving
+    } else if behind_others && filter == LiveFilter::Absent && evidence.no_route() {
+        Ease::Unseen
+    } else if behind_others && filter != LiveFilter::Outdated && evidence.in_force() {
+        Ease::OthersGuard
     } else if is_nothing_routed(live, evidence) {
         Ease::NothingRouted
     } else if serve.asked.is_some() && !live.customs.is_empty() {
         Ease::InPlace
-    } else if leads_nowhere(live) && !outdated && evidence.in_force() {
-        Ease::OthersGuard
     } else {
         Ease::None
     }

@@ -637,3 +637,22 @@ fn where_plain_http_only_leads_to_https_the_check_asks_there() {
         "{probes:?}"
     );
 }
+
+#[test]
+fn behind_a_filter_of_somebody_else_nothing_is_denied() {
+    let api = cluster();
+    api.seed(gate_service());
+    let asks = "type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthz";
+    api.seed(json!({
+        "apiVersion": "networking.istio.io/v1alpha3", "kind": "EnvoyFilter",
+        "metadata": {"name": "theirs", "namespace": "edge-lab"},
+        "spec": {"configPatches": [{"patch": {"value": {"typed_config": {"@type": asks}}}}]},
+    }));
+    answers(&api, PROBE_PATH, 401, "", None);
+    let after = config_changed(&api, &leader().relation(gate(2, "gatekeeper")));
+    assert_eq!(status(&after).0, "active");
+    let ours = |line: &&String| line.contains("envoyfilters");
+    assert!(api.writes().iter().any(|line| ours(&line)));
+    let denials = |line: &&String| line.contains("authorizationpolicies");
+    assert_eq!(api.writes().iter().filter(denials).count(), 0);
+}

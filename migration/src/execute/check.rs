@@ -541,7 +541,9 @@ async fn guarded(
             Query::list("security.istio.io", "AuthorizationPolicy"),
         ])
         .await?;
-    let guard = read.objects().find(|object| {
+    // A filter may say more of the gateway's pods than its Gateway does; the proxies tell whether it
+    // reaches all of them.
+    let guards = read.objects().filter(|object| {
         let home = object.namespace().unwrap_or_default();
         let spec = &object.value()["spec"];
         let (labels, asking) = match object.kind() {
@@ -551,20 +553,23 @@ async fn guarded(
         let mut labels = labels.as_object().into_iter().flatten();
         (home == namespace || home == root)
             && asking
-            && labels.all(|(key, value)| gateway.get(key).map(String::as_str) == value.as_str())
+            && labels.all(|(key, value)| gateway.get(key).is_none_or(|of| value == of.as_str()))
             && !not.iter().any(|id| id.same_object(&object.id()))
     });
-    let Some(guard) = guard else {
+    let guards: Vec<&Object> = guards.collect();
+    let Some(first) = guards.first() else {
         return Ok(Some("nobody else guards the gateway yet".to_owned()));
     };
     let Some(configs) = gateway_configs(api, gateway, namespace).await? else {
         return Ok(Some(no_gateway(namespace)));
     };
     let old: Vec<&Object> = not.iter().filter_map(|id| read.find(id)).collect();
-    let lacking = configs
-        .iter()
-        .any(|config| !runs_with_guard(config, guard, &old));
-    Ok(lacking.then(|| format!("a gateway does not run with {} yet", guard.id())))
+    let stands = |guard: &&Object| {
+        let mut configs = configs.iter();
+        configs.all(|config| runs_with_guard(config, guard, &old))
+    };
+    let lacking = !guards.iter().any(stands);
+    Ok(lacking.then(|| format!("a gateway does not run with {} yet", first.id())))
 }
 
 /// Whether a proxy asks as `guard` says. A filter's object is not named in Envoy's configuration: the

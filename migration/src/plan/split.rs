@@ -318,13 +318,6 @@ fn authorization(pilot: &Pilot<'_>, namespace: &str, split: &Split) -> Option<St
     step.reverse = relate(&split.authorizer, AUTH, &split.integrator, &split.pilot);
     for guard in &pilot.guards {
         step.undone.push(Check::Exists { object: guard.id() });
-        // An integrator proves its filter by who answers, and denies everything until then.
-        step.commands.push(format!(
-            "# while {} says that authorization is not proven, it denies everything; then: \
-             kubectl delete envoyfilter {} -n {namespace}",
-            split.integrator,
-            copy_name(guard.name()),
-        ));
     }
     let mut not: Vec<ObjectRef> = pilot.guards.iter().map(|g| g.id()).collect();
     not.extend(pilot.guards.iter().map(|g| copy_id(g)));

@@ -77,7 +77,7 @@ fn integrated(application: &str) -> Value {
     route
 }
 
-/// The integrator's filter.
+/// The integrator's filter: it selects by all labels that tell the gateway's pods from others.
 pub(crate) fn guard(namespace: &str) -> Value {
     let kind = "type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthz";
     custom(
@@ -87,7 +87,7 @@ pub(crate) fn guard(namespace: &str) -> Value {
         "integrated",
         json!({}),
         json!({
-            "workloadSelector": {"labels": {"istio": "ingressgateway"}},
+            "workloadSelector": {"labels": {"app": "istio-ingressgateway", "istio": "ingressgateway"}},
             "configPatches": [{"patch": {"value": {"name": GUARD, "typed_config": {"@type": kind}}}}],
         }),
     )

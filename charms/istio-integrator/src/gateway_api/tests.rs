@@ -138,6 +138,7 @@ fn serve_of(wishes: &Wishes, live: &Live) -> Serve {
         others: Vec::new(),
         live: live.clone(),
         evidence: Evidence::default(),
+        others_guard: false,
         labels,
         ready: true,
         asked_by: BTreeMap::new(),

@@ -28,6 +28,8 @@ struct Wishes {
     relations: BTreeSet<u32>,
     /// Whether there are pods in [`TWIN`].
     twin: bool,
+    /// Whether others' filter is live; the proxy has it as soon and as long.
+    others: bool,
 }
 
 impl Wishes {
@@ -112,6 +114,7 @@ fn serve(wishes: &Wishes, auth_wanted: bool) -> Serve {
         asked_by: BTreeMap::new(),
         live: Live::default(),
         evidence: Evidence::default(),
+        others_guard: wishes.others,
         edge: edge(auth_wanted, provider),
         labels,
         ready: true,
@@ -167,7 +170,6 @@ impl Proxy {
                 .any(|rule| rule.direct_response.is_some())
         });
         match (routed, self.asks()) {
-            _ if self.others => Answer::Authorizer,
             (false, _) => Answer::NoRoute,
             (true, false) => Answer::Open,
             (true, true) => Answer::Authorizer,
@@ -176,10 +178,10 @@ impl Proxy {
 
     fn evidence(&self) -> Evidence {
         // Istio asks a provider before it looks at DENY policies, where there is a route.
-        let denied = match (self.denies(), self.others) {
-            (true, _) => Answer::Denied,
-            (false, true) => Answer::Authorizer,
-            (false, false) => Answer::NoRoute,
+        let denied = if self.denies() {
+            Answer::Denied
+        } else {
+            Answer::NoRoute
         };
         Evidence {
             pods: vec![PodEvidence {
@@ -230,7 +232,8 @@ fn checked(serve: &Serve, live: &Live, evidence: &Evidence) -> Pass {
     assert_eq!(wanted, said);
     if serve.auth_wanted {
         assert_eq!(next.live.unguarded().count(), 0);
-        if !(leads_nowhere(&next.live) && evidence.in_force()) {
+        let seen = !evidence.in_force() && !evidence.no_route();
+        if seen || !serve.others_guard || !leads_nowhere(&next.live) {
             assert_all_guarded(serve, &next.live);
         }
     }
@@ -338,6 +341,7 @@ fn run(before: (Wishes, Live, Proxy), events: &[Event]) -> (Live, Proxy) {
             Event::Provider(asks) => wishes.provider = *asks,
             Event::Others(guard) => {
                 proxy.others = *guard || (proxy.others && !proxy.asks_ours());
+                wishes.others = proxy.others;
             }
         }
         assert!(!proxy.open(), "open after {event:?}");
@@ -374,7 +378,7 @@ proptest! {
         let (mut live, mut proxy) = run(open_before(), &events);
         proxy.others = false;
         let relations = BTreeSet::from([1, 2]);
-        let wishes = Wishes { authorizer: Some(80), relations, twin: true, provider: false };
+        let wishes = Wishes { authorizer: Some(80), relations, twin: true, ..Wishes::default() };
         let end = settle(&wishes, &mut live, &mut proxy);
         prop_assert_eq!(end.state, AuthState::InForce);
         prop_assert_eq!(end.served, BTreeSet::from([1, 2]));
@@ -437,6 +441,7 @@ fn a_route_waits_for_proof_and_the_filter_for_the_probe() {
 fn where_others_guard_the_gateway_nothing_of_theirs_is_denied_until_our_filter_stands() {
     let mut wishes = Wishes {
         authorizer: Some(80),
+        others: true,
         ..Wishes::default()
     };
     let mut live = Live::default();
@@ -454,7 +459,7 @@ fn where_others_guard_the_gateway_nothing_of_theirs_is_denied_until_our_filter_s
 
     wishes.relations.insert(1);
     let routed = settle(&wishes, &mut live, &mut proxy);
-    proxy.others = false;
+    (proxy.others, wishes.others) = (false, false);
     let alone = settle(&wishes, &mut live, &mut proxy);
     for end in [routed, alone] {
         assert_eq!(end.state, AuthState::InForce);

@@ -1,8 +1,8 @@
 //! What to do next about authorization, from what is wanted, what is live and what is proven.
 //!
 //! Invariants: while authorization is wanted, either it is proven in force or the DENY policy is
-//! among the objects, unless nothing of ours is routed and others guard the gateway; a route that does
-//! not exist yet waits until one of the two is proven. The filter is written only where the probe's
+//! among the objects, unless nothing of ours is routed and others guard the gateway, or may; a route that
+//! does not exist yet waits until one of the two is proven. The filter is written only where the probe's
 //! route is seen to answer, so that the change of the answer is proof, or where others' authorization
 //! hides that route and nothing of ours is routed; and it is taken out only behind the proven DENY
 //! policy. A filter whose content changes is taken out and put back, since from outside the old and the
@@ -67,6 +67,9 @@ pub enum Ease {
     SelfProving,
     /// No route leads to a workload: there is nothing to guard.
     NothingRouted,
+    /// No route of ours leads to a workload, and the probe's is on no pod yet: there is nothing to deny,
+    /// and who guards the gateway cannot be told.
+    Unseen,
     /// No route of ours leads to a workload, and somebody's authorization answers already: denial would
     /// stop nothing but others' requests. Routes that come ask for what only our filter sets.
     OthersGuard,
@@ -184,7 +187,7 @@ pub fn step(situation: &Situation) -> Step {
         // What guards other namespaces' pods stays meanwhile, too.
         (true, LiveFilter::Absent | LiveFilter::Outdated) => (FilterStep::Keep, true),
     };
-    let deny = *ease != Ease::OthersGuard;
+    let deny = !matches!(ease, Ease::Unseen | Ease::OthersGuard);
     let denying = deny && denying;
     Step {
         filter,
@@ -283,6 +286,13 @@ mod tests {
         });
         assert!(!unknown.deny);
         assert_eq!(unknown.routes, Scope::Established);
+        let unseen = step(&Situation {
+            ease: Ease::Unseen,
+            evidence: evidence(&[(Answer::NoRoute, Answer::NoRoute)]),
+            ..others.clone()
+        });
+        assert_eq!((unseen.filter, unseen.deny), (FilterStep::Keep, false));
+        assert_eq!(unseen.routes, Scope::Established);
         let written = step(&Situation {
             live: LiveFilter::Current,
             ..others

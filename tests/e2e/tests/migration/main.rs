@@ -8,9 +8,7 @@
     reason = "the counts of requests are what this test is for"
 )]
 
-mod load;
 mod people;
-mod pilot;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,9 +24,8 @@ use migration::{Executor, Progress, Request, Snapshot, Stand, plan, report};
 use serde_json::Value;
 use testbed::V1_31;
 
-use load::Load;
-use people::{APPS, GATE};
-use pilot::{Lab, OLD};
+use e2e::pilot::{APPS, GATE, Lab, Load, OLD};
+use people::People;
 use watch::Watch;
 
 /// Namespace of the new control plane.
@@ -79,14 +76,18 @@ fn with_the_charms(wanted: Request) -> Request {
 }
 
 /// Runs to the end, with people who do what they are asked for.
-async fn go_with_people(lab: &Lab, executor: &Executor<'_, Engine, SystemClock>) -> Result<()> {
+async fn go_with_people(
+    people: &People,
+    lab: &Lab,
+    executor: &Executor<'_, Engine, SystemClock>,
+) -> Result<()> {
     let told = Told(Instant::now());
     let mut asked = BTreeSet::new();
     loop {
         match executor.run(&Limits::default(), &told).await? {
             Stand::Done => return Ok(()),
             Stand::Waiting { step, commands, .. } if asked.insert(step.clone()) => {
-                people::act(lab, &commands)?;
+                people.act(lab, &commands)?;
             }
             // Proxies read what people brought about a moment later.
             Stand::Waiting { why, .. } => {
@@ -129,20 +130,21 @@ async fn custom_objects(engine: &Engine) -> Result<BTreeMap<String, Value>> {
 
 #[test]
 fn migration_of_a_pilot_cluster_loses_no_request_and_lets_nobody_in() -> Result<()> {
-    let lab = Lab::up()?;
+    let lab = Lab::up(&mut |step| println!("testbed: {step}"))?;
+    let people = People::arrive(&lab)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime
-        .block_on(story(&lab))
+        .block_on(story(&lab, &people))
         .inspect_err(|_| println!("refused: {:#?}", lab.refused()))
 }
 
-async fn story(lab: &Lab) -> Result<()> {
+async fn story(lab: &Lab, people: &People) -> Result<()> {
     let engine = Engine::connect(&Connect::Kubeconfig(lab.kubeconfig()))?;
     let load = Load::start(lab)?;
     let watch = Watch::start(lab)?;
-    let moved = there_back_and_there(lab, &engine, &load).await;
+    let moved = there_back_and_there(lab, people, &engine, &load).await;
     let watched = watch.stop()?;
     let counts = load.stop()?;
     println!("{counts}\n{watched}");
@@ -151,7 +153,12 @@ async fn story(lab: &Lab) -> Result<()> {
     watched.nothing_failed()
 }
 
-async fn there_back_and_there(lab: &Lab, engine: &Engine, load: &Load<'_>) -> Result<()> {
+async fn there_back_and_there(
+    lab: &Lab,
+    people: &People,
+    engine: &Engine,
+    load: &Load<'_>,
+) -> Result<()> {
     let executor = Executor::new(engine, &SystemClock, "e2e");
     let before = custom_objects(engine).await?;
     let (snapshot, wanted) = request(engine).await?;
@@ -167,7 +174,7 @@ async fn there_back_and_there(lab: &Lab, engine: &Engine, load: &Load<'_>) -> Re
         custom_objects(engine).await? == before,
         "custom objects differ after the way back"
     );
-    load.so_far("there, drained, and back")?;
+    println!("there, drained, and back:\n{}", load.counts()?);
 
     let gateway = lab.gateway_service()?;
     let (snapshot, wanted) = request(engine).await?;
@@ -175,7 +182,7 @@ async fn there_back_and_there(lab: &Lab, engine: &Engine, load: &Load<'_>) -> Re
     let second = plan(&snapshot, &wanted).map_err(|r| anyhow::anyhow!(report::refusals(&r)))?;
     println!("{}", report::text(&second, None));
     executor.begin(&second, &snapshot).await?;
-    go_with_people(lab, &executor).await?;
+    go_with_people(people, lab, &executor).await?;
     for (what, why) in executor.verify(&second).await? {
         ensure!(why.is_none(), "{what}: {why:?}");
     }

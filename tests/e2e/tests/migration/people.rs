@@ -1,64 +1,89 @@
-//! People, who type what a step asks for, and the charms, which act as theirs do: what the old charm
-//! writes and deletes, and what an integrator writes, are played here with their objects.
+//! People, who type what a step asks for. Applications, authorizer and integrator are real charms in a
+//! model; the old charms, which are no part of this repository, are played: what theirs write and delete.
 
 use anyhow::{Context as _, Result, ensure};
+use e2e::pilot::{APPS, GATE, GATEWAY, Lab, OLD, charm_pods};
+use e2e::{Juju, lab};
 use http::Method;
-use serde_json::{Value, json};
 
-use crate::pilot::{GATEWAY, Lab, OLD, custom, filter, route};
-
-/// Applications behind the old charm's ingress.
-pub(crate) const APPS: [&str; 2] = ["dash-a", "dash-b"];
-/// The application that decides on requests.
-pub(crate) const GATE: &str = "authsvc";
 const INTEGRATOR: &str = "istio-integrator";
 
-/// Does what a step asks for.
-pub(crate) fn act(lab: &Lab, commands: &[String]) -> Result<()> {
-    for command in commands {
-        println!("        $ {command}");
-        let words: Vec<&str> = command.split_whitespace().collect();
-        type_in(lab, &words).with_context(|| command.clone())?;
-    }
-    Ok(())
+/// A model of the namespace, and whoever has its keyboard.
+#[derive(Debug)]
+pub(crate) struct People {
+    juju: Juju,
 }
 
-fn type_in(lab: &Lab, words: &[&str]) -> Result<()> {
-    match words {
-        ["juju", "deploy", INTEGRATOR, ..] => lab.apply([charm_pods(INTEGRATOR), integrated()]),
-        ["juju", "remove-relation", "istio-pilot:ingress", app] => lab.delete(&route_path(app)),
-        ["juju", "remove-relation", "istio-pilot:ingress-auth", _] => lab.delete(&filter_path()),
-        ["juju", "integrate", "istio-integrator:ingress", app] => {
-            let app = app.split(':').next().unwrap_or_default();
-            let host = format!("{app}-web.{OLD}.svc.cluster.local");
-            let gateway = "integrated";
-            let name = format!("{app}-integrated");
-            lab.apply([route((OLD, &name), &json!({}), gateway, app, &host)])
+impl People {
+    /// The model with its applications.
+    pub(crate) fn arrive(lab: &Lab) -> Result<Self> {
+        lab::pack()?;
+        let program = lab::program("testbed-juju")?;
+        let juju = Juju::new(program, lab.scratch()?, lab.kubeconfig());
+        juju.run(&["add-model", OLD])?;
+        let two = ["--trust", "--config", "replicas=2"];
+        let gatekeeper = e2e::Lab::charm("gatekeeper-k8s");
+        juju.run(&[&["deploy", &gatekeeper, GATE], &two[..]].concat())?;
+        for app in APPS {
+            let prefix = format!("prefix=/{app}/");
+            let charm = e2e::Lab::charm("dashboard-k8s");
+            let args = [&["deploy", &charm, app, "--config", &prefix], &two[..]];
+            juju.run(&args.concat())?;
         }
-        ["juju", "integrate", "istio-integrator:ingress-auth", _] => {
-            lab.apply([filter("integrated", "istio-integrator.ext_authz")])
+        juju.wait_active(&[GATE, APPS[0], APPS[1]])?;
+        Ok(Self { juju })
+    }
+
+    /// Does what a step asks for.
+    pub(crate) fn act(&self, lab: &Lab, commands: &[String]) -> Result<()> {
+        for command in commands {
+            println!("        $ {command}");
+            let words: Vec<&str> = command.split_whitespace().collect();
+            self.type_in(lab, &words).with_context(|| command.clone())?;
         }
-        ["juju", "remove-application", "istio-pilot", ..] => {
-            // Its remove hook: everything of its relations once more, then the purge.
-            lab.pilot_writes()?;
-            let purged = lab.purge()?;
-            println!("purge: {purged}");
-            ensure!(!purged.contains("Removed"), "the purge found something");
-            lab.delete(&pods_path("istio-pilot"))
-        }
-        ["juju", "remove-application", "istio-ingressgateway", ..] => {
-            // Its remove hook deletes by name, and fails at the first that it may not.
-            for path in [
-                format!("/apis/apps/v1/namespaces/{OLD}/deployments/{GATEWAY}"),
-                format!("/api/v1/namespaces/{OLD}/services/{GATEWAY}"),
-            ] {
-                let refused = lab.api.call(&Method::DELETE, &path, None);
-                ensure!(refused.is_err(), "{path} was deleted");
+        Ok(())
+    }
+
+    fn type_in(&self, lab: &Lab, words: &[&str]) -> Result<()> {
+        match words {
+            ["juju", "deploy", INTEGRATOR, rest @ ..] => {
+                let charm = e2e::Lab::charm(INTEGRATOR);
+                let mut args = vec!["deploy", charm.as_str()];
+                args.extend(rest);
+                self.juju.run(&args)?;
+                lab.apply([charm_pods(INTEGRATOR)])?;
+                self.juju.wait_active(&[INTEGRATOR])
             }
-            lab.delete(&pods_path("istio-ingressgateway"))
+            ["juju", "remove-relation", "istio-pilot:ingress", app] => lab.delete(&route_path(app)),
+            ["juju", "remove-relation", "istio-pilot:ingress-auth", _] => {
+                lab.delete(&filter_path())
+            }
+            ["juju", "integrate", one, other] if one.starts_with(INTEGRATOR) => {
+                self.juju.run(&["integrate", one, other])?;
+                self.juju.wait_active(&[INTEGRATOR])
+            }
+            ["juju", "remove-application", "istio-pilot", ..] => {
+                // Its remove hook: everything of its relations once more, then the purge.
+                lab.pilot_writes()?;
+                let purged = lab.purge()?;
+                println!("purge: {purged}");
+                ensure!(!purged.contains("Removed"), "the purge found something");
+                lab.delete(&pods_path("istio-pilot"))
+            }
+            ["juju", "remove-application", "istio-ingressgateway", ..] => {
+                // Its remove hook deletes by name, and fails at the first that it may not.
+                for path in [
+                    format!("/apis/apps/v1/namespaces/{OLD}/deployments/{GATEWAY}"),
+                    format!("/api/v1/namespaces/{OLD}/services/{GATEWAY}"),
+                ] {
+                    let refused = lab.api.call(&Method::DELETE, &path, None);
+                    ensure!(refused.is_err(), "{path} was deleted");
+                }
+                lab.delete(&pods_path("istio-ingressgateway"))
+            }
+            // The daemon comes after the move; nothing else is a command.
+            _ => Ok(()),
         }
-        // The daemon comes after the move; nothing else is a command.
-        _ => Ok(()),
     }
 }
 
@@ -74,30 +99,4 @@ fn filter_path() -> String {
 fn route_path(endpoint: &str) -> String {
     let app = endpoint.split(':').next().unwrap_or_default();
     format!("/apis/networking.istio.io/v1/namespaces/{OLD}/virtualservices/{app}-web")
-}
-
-/// The integrator's own Gateway.
-fn integrated() -> Value {
-    let networking = "networking.istio.io/v1";
-    let spec = json!({
-        "selector": {"istio": "ingressgateway"},
-        "servers": [{"hosts": ["*"], "port": {"name": "http", "number": 8080, "protocol": "HTTP"}}],
-    });
-    custom(networking, "Gateway", OLD, "integrated", &json!({}), &spec)
-}
-
-/// The pods of a charm, as far as anybody looks: their `StatefulSet`.
-pub(crate) fn charm_pods(application: &str) -> Value {
-    json!({
-        "apiVersion": "apps/v1", "kind": "StatefulSet",
-        "metadata": {"name": application, "namespace": OLD},
-        "spec": {
-            "replicas": 0, "serviceName": application,
-            "selector": {"matchLabels": {"app.kubernetes.io/name": application}},
-            "template": {
-                "metadata": {"labels": {"app.kubernetes.io/name": application}},
-                "spec": {"containers": [{"name": "charm", "image": "charm"}]},
-            },
-        },
-    })
 }

@@ -2,37 +2,51 @@
 //! than upstream's, a gateway that is written out and not injected, their routes and their filter; and
 //! users with sidecars and policies.
 
+mod load;
+
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use e2e::lab::HUB;
+
 use http::Method;
 use serde_json::{Value, json};
 use testbed::build::{Artifact, need};
 use testbed::{Api, Node, V1_31, image, node};
 
-use crate::people::{APPS, GATE, charm_pods};
+use crate::lab::HUB;
 
+pub use load::{Counts, Load};
+
+/// Applications behind the old charm's ingress.
+pub const APPS: [&str; 2] = ["dash-a", "dash-b"];
+/// The application that decides on requests.
+pub const GATE: &str = "authsvc";
 /// Namespace of the old control plane.
-pub(crate) const OLD: &str = "kubeflow-lab";
+pub const OLD: &str = "kubeflow-lab";
 /// The gateway's Deployment and Service.
-pub(crate) const GATEWAY: &str = "istio-ingressgateway-workload";
+pub const GATEWAY: &str = "istio-ingressgateway-workload";
 /// Where the clients inside leave their counts.
-pub(crate) const TALLIES: &str = "/run/istio-migration-tallies";
+pub const TALLIES: &str = "/run/istio-migration-tallies";
 const LIMIT: Duration = Duration::from_mins(3);
 
 /// The cluster.
 #[derive(Debug)]
-pub(crate) struct Lab {
+pub struct Lab {
     node: Node,
-    pub(crate) api: Api,
+    /// A client with all rights.
+    pub api: Api,
     istioctl: PathBuf,
 }
 
 impl Lab {
-    pub(crate) fn up() -> Result<Self> {
+    /// The cluster with everything but the applications behind the gateway and the one that decides:
+    /// either [`Self::play_applications`], or charms that have their names.
+    ///
+    /// # Errors
+    /// Anything that does not build or start.
+    pub fn up(say: &mut dyn FnMut(&str)) -> Result<Self> {
         let istioctl = need(&[Artifact::Istioctl(V1_31)], &mut |_| {})?
             .path(Artifact::Istioctl(V1_31))?
             .to_owned();
@@ -40,7 +54,7 @@ impl Lab {
             istio: vec![V1_31],
             keep: false,
         };
-        let node = Node::up(&options, &mut |step| println!("testbed: {step}"))?;
+        let node = Node::up(&options, say)?;
         let lab = Self {
             api: node.api()?,
             node,
@@ -51,12 +65,23 @@ impl Lab {
         Ok(lab)
     }
 
-    pub(crate) fn kubeconfig(&self) -> PathBuf {
+    /// A kubeconfig with all rights.
+    pub fn kubeconfig(&self) -> PathBuf {
         self.node.kubeconfig()
     }
 
+    /// A folder that goes when the node's logs go.
+    ///
+    /// # Errors
+    /// The disk.
+    pub fn scratch(&self) -> Result<PathBuf> {
+        let folder = self.node.logs().join("juju");
+        std::fs::create_dir_all(&folder)?;
+        Ok(folder)
+    }
+
     /// The migration's writes that the API server refused, as its audit log has them.
-    pub(crate) fn refused(&self) -> Vec<String> {
+    pub fn refused(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.node.audit().path()).unwrap_or_default();
         let refused = log.lines().filter(|line| {
             line.contains("fieldManager=istio-migrate") && !line.contains("\"code\":20")
@@ -65,7 +90,10 @@ impl Lab {
     }
 
     /// What a program inside the node says.
-    pub(crate) fn inside(&self, program: &str, args: &[&str]) -> Result<String> {
+    ///
+    /// # Errors
+    /// It cannot be run.
+    pub fn inside(&self, program: &str, args: &[&str]) -> Result<String> {
         let output = self.node.inside(program)?.args(args).output()?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
@@ -88,7 +116,10 @@ impl Lab {
     }
 
     /// As istio-pilot's remove hook does.
-    pub(crate) fn purge(&self) -> Result<String> {
+    ///
+    /// # Errors
+    /// It fails.
+    pub fn purge(&self) -> Result<String> {
         self.istioctl(&["uninstall", "--purge", "-y"])
     }
 
@@ -111,7 +142,11 @@ impl Lab {
         Ok(said)
     }
 
-    pub(crate) fn apply(&self, objects: impl IntoIterator<Item = Value>) -> Result<()> {
+    /// Applies objects as the old charm's library does.
+    ///
+    /// # Errors
+    /// One is refused.
+    pub fn apply(&self, objects: impl IntoIterator<Item = Value>) -> Result<()> {
         for object in objects {
             let id = kube_apply::Object::new(object.clone())?.id();
             let kind = istio_api::kinds::lookup(&id.group, &id.kind).context("a known kind")?;
@@ -131,21 +166,10 @@ impl Lab {
         self.apply(routes_of_users())?;
         self.apply(["istio-pilot", "istio-ingressgateway"].map(charm_pods))?;
         self.apply(policies())?;
-        self.apply(server(OLD, GATE, &["auth"]))?;
-        for app in APPS {
-            self.apply(server(OLD, &format!("{app}-web"), &[]))?;
-        }
         for namespace in ["appa", "appb"] {
             self.apply(server(namespace, "srv", &[]))?;
         }
-        self.wait(&[
-            (OLD, GATEWAY),
-            (OLD, GATE),
-            (OLD, "dash-a-web"),
-            (OLD, "dash-b-web"),
-            ("appa", "srv"),
-            ("appb", "srv"),
-        ])?;
+        self.wait(&[(OLD, GATEWAY), ("appa", "srv"), ("appb", "srv")])?;
         // Clients count from their first request on: their servers have to be there.
         for (here, there) in [("appa", "appb"), ("appb", "appa")] {
             let url = format!("http://srv.{there}:8080/");
@@ -162,18 +186,40 @@ impl Lab {
         ])
     }
 
+    /// Servers in place of the applications behind the gateway and of the one that decides.
+    ///
+    /// # Errors
+    /// They do not run.
+    pub fn play_applications(&self) -> Result<()> {
+        self.apply(server(OLD, &format!("{GATE}-web"), &["auth"]))?;
+        for app in APPS {
+            self.apply(server(OLD, &format!("{app}-web"), &[]))?;
+        }
+        let names = [GATE, APPS[0], APPS[1]].map(|app| format!("{app}-web"));
+        self.wait(&names.each_ref().map(|name| (OLD, name.as_str())))
+    }
+
     /// What istio-pilot writes for its relations.
-    pub(crate) fn pilot_writes(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// It is refused.
+    pub fn pilot_writes(&self) -> Result<()> {
         self.apply(routes())
     }
 
     /// Deletes what is there.
-    pub(crate) fn delete(&self, path: &str) -> Result<()> {
+    ///
+    /// # Errors
+    /// It is not there, or may not be deleted.
+    pub fn delete(&self, path: &str) -> Result<()> {
         self.api.call(&Method::DELETE, path, None).map(drop)
     }
 
     /// Which Service the gateway's is, and its address.
-    pub(crate) fn gateway_service(&self) -> Result<(Value, Value)> {
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn gateway_service(&self) -> Result<(Value, Value)> {
         let path = format!("/api/v1/namespaces/{OLD}/services/{GATEWAY}");
         let service = self.api.get(&path)?;
         let of = |pointer: &str| service.pointer(pointer).cloned().unwrap_or_default();
@@ -186,6 +232,22 @@ impl Lab {
         }
         Ok(())
     }
+}
+
+/// The pods of a charm, as far as anybody looks: their `StatefulSet`.
+pub fn charm_pods(application: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"name": application, "namespace": OLD},
+        "spec": {
+            "replicas": 0, "serviceName": application,
+            "selector": {"matchLabels": {"app.kubernetes.io/name": application}},
+            "template": {
+                "metadata": {"labels": {"app.kubernetes.io/name": application}},
+                "spec": {"containers": [{"name": "charm", "image": "charm"}]},
+            },
+        },
+    })
 }
 
 fn namespace(name: &str, labels: &Value) -> Value {
@@ -314,7 +376,7 @@ fn gateway() -> Vec<Value> {
     ]
 }
 
-pub(crate) fn custom(
+fn custom(
     group: &str,
     kind: &str,
     namespace: &str,
@@ -329,8 +391,8 @@ pub(crate) fn custom(
 }
 
 /// A filter that has requests at the gateway asked about, under a name of Envoy's.
-pub(crate) fn filter(name: &str, filter: &str) -> Value {
-    let authority = format!("{GATE}.{OLD}.svc.cluster.local");
+fn filter(name: &str, filter: &str) -> Value {
+    let authority = format!("{GATE}-web.{OLD}.svc.cluster.local");
     let spec = json!({
         "workloadSelector": {"labels": {"istio": "ingressgateway"}},
         "configPatches": [{
@@ -386,7 +448,7 @@ fn routes() -> Vec<Value> {
 }
 
 /// A prefix that leads to a host, on a Gateway.
-pub(crate) fn route(
+fn route(
     (namespace, name): (&str, &str),
     labels: &Value,
     gateway: &str,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use crate::pilot::{GATEWAY, Lab, OLD, TALLIES};
+use super::{GATEWAY, Lab, OLD, TALLIES};
 
 /// Between two requests of one loop.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -28,16 +28,28 @@ struct Tally {
 
 /// All loops.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Counts(BTreeMap<String, Tally>);
+pub struct Counts(BTreeMap<String, Tally>);
 
 impl Counts {
-    pub(crate) fn nothing_failed(&self) -> Result<()> {
-        let (mut failed, mut open) = (0, 0);
+    /// How many requests were not answered as they must be.
+    pub fn failed(&self) -> u64 {
+        self.0.values().map(|tally| tally.failed).sum()
+    }
+
+    /// How many were let through that must not be.
+    pub fn open(&self) -> u64 {
+        self.0.values().map(|tally| tally.open).sum()
+    }
+
+    /// Every loop ran, and nothing failed in any.
+    ///
+    /// # Errors
+    /// It is not so.
+    pub fn nothing_failed(&self) -> Result<()> {
         for tally in self.0.values() {
             ensure!(tally.sent > 100, "a loop sent {} requests only", tally.sent);
-            failed += tally.failed;
-            open += tally.open;
         }
+        let (failed, open) = (self.failed(), self.open());
         ensure!(
             open == 0,
             "{open} requests were let through that must not be"
@@ -74,7 +86,8 @@ impl fmt::Display for Counts {
 }
 
 /// Running loops.
-pub(crate) struct Load<'a> {
+#[derive(Debug)]
+pub struct Load<'a> {
     lab: &'a Lab,
     counts: Arc<Mutex<Counts>>,
     ended: Arc<AtomicBool>,
@@ -82,7 +95,11 @@ pub(crate) struct Load<'a> {
 }
 
 impl<'a> Load<'a> {
-    pub(crate) fn start(lab: &'a Lab) -> Result<Self> {
+    /// Starts them, once everything is answered as it must be.
+    ///
+    /// # Errors
+    /// It is not within two minutes.
+    pub fn start(lab: &'a Lab) -> Result<Self> {
         let service = lab
             .api
             .get(&format!("/api/v1/namespaces/{OLD}/services/{GATEWAY}"))?;
@@ -105,7 +122,7 @@ impl<'a> Load<'a> {
             ("/dash-b/", session, 200),
             ("/appa/", None, 401),
         ] {
-            e2e::wait::until(
+            crate::wait::until(
                 &format!("{want} for {path}"),
                 Duration::from_mins(2),
                 || {
@@ -160,7 +177,10 @@ impl<'a> Load<'a> {
     }
 
     /// All counts until now.
-    fn counts(&self) -> Result<Counts> {
+    ///
+    /// # Errors
+    /// The tallies of those inside cannot be read.
+    pub fn counts(&self) -> Result<Counts> {
         let mut counts = self
             .counts
             .lock()
@@ -185,12 +205,11 @@ impl<'a> Load<'a> {
         Ok(counts)
     }
 
-    pub(crate) fn so_far(&self, what: &str) -> Result<()> {
-        println!("{what}:\n{}", self.counts()?);
-        Ok(())
-    }
-
-    pub(crate) fn stop(mut self) -> Result<Counts> {
+    /// Ends them and counts.
+    ///
+    /// # Errors
+    /// The tallies of those inside cannot be read.
+    pub fn stop(mut self) -> Result<Counts> {
         self.ended.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
             drop(thread.join());
@@ -204,7 +223,7 @@ fn ask(address: SocketAddr, path: &str, cookie: Option<&str>) -> Result<u16, Str
         .map(|cookie| ("Cookie", cookie))
         .into_iter()
         .collect();
-    let answer = e2e::http::get(address, "lab.example", path, &headers);
+    let answer = crate::http::get(address, "lab.example", path, &headers);
     answer
         .map(|answer| answer.status)
         .map_err(|error| format!("{error:#}"))
