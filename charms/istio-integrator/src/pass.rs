@@ -311,7 +311,7 @@ fn ease(serve: &Serve, live: &Live, filter: LiveFilter, evidence: &Evidence) -> 
     let behind_others = serve.others_guard && live.customs.is_empty() && leads_nowhere(live);
     if serve.self_proving {
         Ease::SelfProving
-    } else if behind_others && filter == LiveFilter::Absent && evidence.no_route() {
+    } else if behind_others && live.filters.is_empty() && evidence.no_route() {
         Ease::Unseen
     } else if behind_others && filter != LiveFilter::Outdated && evidence.in_force() {
         Ease::OthersGuard

@@ -648,7 +648,13 @@ fn behind_a_filter_of_somebody_else_nothing_is_denied() {
         "metadata": {"name": "theirs", "namespace": "edge-lab"},
         "spec": {"configPatches": [{"patch": {"value": {"typed_config": {"@type": asks}}}}]},
     }));
+    // Their filter answers where there is a route, and there is none of ours yet.
+    answers(&api, PROBE_PATH, 404, "", Some(1));
     answers(&api, PROBE_PATH, 401, "", None);
+    let mut silent = gate(2, "gatekeeper");
+    silent.remote_app_data.clear();
+    let after = config_changed(&api, &leader().relation(silent));
+    assert_eq!(status(&after).0, "waiting");
     let after = config_changed(&api, &leader().relation(gate(2, "gatekeeper")));
     assert_eq!(status(&after).0, "active");
     let ours = |line: &&String| line.contains("envoyfilters");
