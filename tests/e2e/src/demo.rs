@@ -2,8 +2,6 @@
 
 #![expect(clippy::print_stdout, reason = "the demo is what it prints")]
 
-mod migration;
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -80,8 +78,6 @@ pub struct Demo {
     lab: Lab,
     keep: bool,
     images: Images,
-    /// What the last act plays on; none on a cluster that is somebody's own.
-    stage: Option<migration::Stage>,
     proven: Vec<(String, bool)>,
 }
 
@@ -93,7 +89,6 @@ impl Demo {
     pub fn up(kubeconfig: Option<PathBuf>, keep: bool, images: Images) -> Result<Self> {
         let lab = Lab::up_or_use(MODEL, &[V1_31], kubeconfig, keep)?;
         Ok(Self {
-            stage: lab.owns_cluster().then(migration::Stage::set),
             lab,
             keep,
             images,
@@ -112,9 +107,6 @@ impl Demo {
         self.route(&gateway)?;
         self.guard(&gateway)?;
         self.look()?;
-        if let Some(stage) = self.stage.take() {
-            migration::play(self, stage)?;
-        }
         self.table();
         Ok(())
     }

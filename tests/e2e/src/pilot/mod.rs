@@ -41,8 +41,8 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// The cluster with everything but the applications behind the gateway and the one that decides:
-    /// either [`Self::play_applications`], or charms that have their names.
+    /// The cluster with everything but the applications behind the gateway and the one that decides,
+    /// which are charms of their names.
     ///
     /// # Errors
     /// Anything that does not build or start.
@@ -184,19 +184,6 @@ impl Lab {
             ("appa", "bad"),
             ("appb", "bad"),
         ])
-    }
-
-    /// Servers in place of the applications behind the gateway and of the one that decides.
-    ///
-    /// # Errors
-    /// They do not run.
-    pub fn play_applications(&self) -> Result<()> {
-        self.apply(server(OLD, &format!("{GATE}-web"), &["auth"]))?;
-        for app in APPS {
-            self.apply(server(OLD, &format!("{app}-web"), &[]))?;
-        }
-        let names = [GATE, APPS[0], APPS[1]].map(|app| format!("{app}-web"));
-        self.wait(&names.each_ref().map(|name| (OLD, name.as_str())))
     }
 
     /// What istio-pilot writes for its relations.
