@@ -225,12 +225,27 @@ fn namespace(config: &Config) -> Result<Namespace, Bad> {
     if RESERVED.contains(&text) {
         return Err(Bad::new("namespace", text, "is the cluster's own"));
     }
+    stays_text("namespace", text)?;
     Ok(name)
 }
 
 fn revision(config: &Config) -> Result<Revision, Bad> {
     let text = text(config, "revision").unwrap_or_default();
-    text.parse().map_err(|why| Bad::new("revision", text, why))
+    let revision = text
+        .parse()
+        .map_err(|why| Bad::new("revision", text, why))?;
+    stays_text("revision", text)?;
+    Ok(revision)
+}
+
+/// Charts write these names without quotes, where YAML makes truth values and numbers of some.
+fn stays_text(option: &'static str, text: &str) -> Result<(), Bad> {
+    let words = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
+    let is_number = text.starts_with(|c: char| c.is_ascii_digit()) && text.parse::<f64>().is_ok();
+    if words.contains(&text) || is_number {
+        return Err(Bad::new(option, text, "is no text in YAML"));
+    }
+    Ok(())
 }
 
 fn version(config: &Config) -> Result<Option<Version>, Bad> {

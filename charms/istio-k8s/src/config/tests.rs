@@ -106,6 +106,9 @@ fn a_bad_option_is_told_with_its_value_and_what_is_allowed() {
         r#""kube-system" is the cluster's own"#,
     );
     check("revision", json!("1.31"), r#""1.31" has '.'"#);
+    check("revision", json!("n"), r#""n" is no text in YAML"#);
+    check("revision", json!("131"), r#""131" is no text in YAML"#);
+    check("namespace", json!("1e3"), r#""1e3" is no text in YAML"#);
     check(
         "version",
         json!("1.31"),
