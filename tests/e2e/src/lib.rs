@@ -12,7 +12,6 @@ pub mod juju;
 pub mod lab;
 pub mod listing;
 pub mod loops;
-pub mod pilot;
 pub mod story;
 pub mod wait;
 

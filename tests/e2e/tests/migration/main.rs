@@ -8,7 +8,9 @@
     reason = "the counts of requests are what this test is for"
 )]
 
+mod load;
 mod people;
+mod pilot;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,8 +26,9 @@ use migration::{Executor, Progress, Request, Snapshot, Stand, plan, report};
 use serde_json::Value;
 use testbed::V1_31;
 
-use e2e::pilot::{APPS, GATE, Lab, Load, OLD};
+use load::Load;
 use people::People;
+use pilot::{APPS, GATE, Lab, OLD};
 use watch::Watch;
 
 /// Namespace of the new control plane.

@@ -2,9 +2,10 @@
 //! model; the old charms, which are no part of this repository, are played: what theirs write and delete.
 
 use anyhow::{Context as _, Result, ensure};
-use e2e::pilot::{APPS, GATE, GATEWAY, Lab, OLD, charm_pods};
 use e2e::{Juju, lab};
 use http::Method;
+
+use crate::pilot::{APPS, GATE, GATEWAY, Lab, OLD, charm_pods};
 
 const INTEGRATOR: &str = "istio-integrator";
 

@@ -13,7 +13,7 @@ use migration::webhooks;
 use serde_json::{Value, json};
 use testbed::Api;
 
-use e2e::pilot::Lab;
+use crate::pilot::Lab;
 
 const PAUSE: Duration = Duration::from_millis(250);
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";

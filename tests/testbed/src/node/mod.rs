@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 
-pub use place::Place;
+use place::Place;
 pub use reap::{Vacancy, down, reap, vacant};
 
 use crate::api::{Api, wait};

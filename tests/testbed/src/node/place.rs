@@ -11,7 +11,7 @@ use crate::paths;
 
 /// One of the places. Everything that is the machine's carries its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place(u8);
+pub(crate) struct Place(u8);
 
 impl Place {
     /// Two nodes keep two cores busy.

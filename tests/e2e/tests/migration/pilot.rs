@@ -2,8 +2,6 @@
 //! than upstream's, a gateway that is written out and not injected, their routes and their filter; and
 //! users with sidecars and policies.
 
-mod load;
-
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -15,28 +13,26 @@ use serde_json::{Value, json};
 use testbed::build::{Artifact, need};
 use testbed::{Api, Node, V1_31, image, node};
 
-use crate::lab::HUB;
-
-pub use load::{Counts, Load};
+use e2e::lab::HUB;
 
 /// Applications behind the old charm's ingress.
-pub const APPS: [&str; 2] = ["dash-a", "dash-b"];
+pub(crate) const APPS: [&str; 2] = ["dash-a", "dash-b"];
 /// The application that decides on requests.
-pub const GATE: &str = "authsvc";
+pub(crate) const GATE: &str = "authsvc";
 /// Namespace of the old control plane.
-pub const OLD: &str = "kubeflow-lab";
+pub(crate) const OLD: &str = "kubeflow-lab";
 /// The gateway's Deployment and Service.
-pub const GATEWAY: &str = "istio-ingressgateway-workload";
+pub(crate) const GATEWAY: &str = "istio-ingressgateway-workload";
 /// Where the clients inside leave their counts.
-pub const TALLIES: &str = "/run/istio-migration-tallies";
+pub(crate) const TALLIES: &str = "/run/istio-migration-tallies";
 const LIMIT: Duration = Duration::from_mins(3);
 
 /// The cluster.
 #[derive(Debug)]
-pub struct Lab {
+pub(crate) struct Lab {
     node: Node,
     /// A client with all rights.
-    pub api: Api,
+    pub(crate) api: Api,
     istioctl: PathBuf,
 }
 
@@ -46,7 +42,7 @@ impl Lab {
     ///
     /// # Errors
     /// Anything that does not build or start.
-    pub fn up(say: &mut dyn FnMut(&str)) -> Result<Self> {
+    pub(crate) fn up(say: &mut dyn FnMut(&str)) -> Result<Self> {
         let istioctl = need(&[Artifact::Istioctl(V1_31)], &mut |_| {})?
             .path(Artifact::Istioctl(V1_31))?
             .to_owned();
@@ -66,7 +62,7 @@ impl Lab {
     }
 
     /// A kubeconfig with all rights.
-    pub fn kubeconfig(&self) -> PathBuf {
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.node.kubeconfig()
     }
 
@@ -74,14 +70,14 @@ impl Lab {
     ///
     /// # Errors
     /// The disk.
-    pub fn scratch(&self) -> Result<PathBuf> {
+    pub(crate) fn scratch(&self) -> Result<PathBuf> {
         let folder = self.node.logs().join("juju");
         std::fs::create_dir_all(&folder)?;
         Ok(folder)
     }
 
     /// The migration's writes that the API server refused, as its audit log has them.
-    pub fn refused(&self) -> Vec<String> {
+    pub(crate) fn refused(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.node.audit().path()).unwrap_or_default();
         let refused = log.lines().filter(|line| {
             line.contains("fieldManager=istio-migrate") && !line.contains("\"code\":20")
@@ -93,7 +89,7 @@ impl Lab {
     ///
     /// # Errors
     /// It cannot be run.
-    pub fn inside(&self, program: &str, args: &[&str]) -> Result<String> {
+    pub(crate) fn inside(&self, program: &str, args: &[&str]) -> Result<String> {
         let output = self.node.inside(program)?.args(args).output()?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
@@ -119,7 +115,7 @@ impl Lab {
     ///
     /// # Errors
     /// It fails.
-    pub fn purge(&self) -> Result<String> {
+    pub(crate) fn purge(&self) -> Result<String> {
         self.istioctl(&["uninstall", "--purge", "-y"])
     }
 
@@ -146,7 +142,7 @@ impl Lab {
     ///
     /// # Errors
     /// One is refused.
-    pub fn apply(&self, objects: impl IntoIterator<Item = Value>) -> Result<()> {
+    pub(crate) fn apply(&self, objects: impl IntoIterator<Item = Value>) -> Result<()> {
         for object in objects {
             let id = kube_apply::Object::new(object.clone())?.id();
             let kind = istio_api::kinds::lookup(&id.group, &id.kind).context("a known kind")?;
@@ -190,7 +186,7 @@ impl Lab {
     ///
     /// # Errors
     /// It is refused.
-    pub fn pilot_writes(&self) -> Result<()> {
+    pub(crate) fn pilot_writes(&self) -> Result<()> {
         self.apply(routes())
     }
 
@@ -198,7 +194,7 @@ impl Lab {
     ///
     /// # Errors
     /// It is not there, or may not be deleted.
-    pub fn delete(&self, path: &str) -> Result<()> {
+    pub(crate) fn delete(&self, path: &str) -> Result<()> {
         self.api.call(&Method::DELETE, path, None).map(drop)
     }
 
@@ -206,7 +202,7 @@ impl Lab {
     ///
     /// # Errors
     /// There is none.
-    pub fn gateway_service(&self) -> Result<(Value, Value)> {
+    pub(crate) fn gateway_service(&self) -> Result<(Value, Value)> {
         let path = format!("/api/v1/namespaces/{OLD}/services/{GATEWAY}");
         let service = self.api.get(&path)?;
         let of = |pointer: &str| service.pointer(pointer).cloned().unwrap_or_default();
@@ -222,7 +218,7 @@ impl Lab {
 }
 
 /// The pods of a charm, as far as anybody looks: their `StatefulSet`.
-pub fn charm_pods(application: &str) -> Value {
+pub(crate) fn charm_pods(application: &str) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "StatefulSet",
         "metadata": {"name": application, "namespace": OLD},

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use super::{GATEWAY, Lab, OLD, TALLIES};
+use crate::pilot::{GATEWAY, Lab, OLD, TALLIES};
 
 /// Between two requests of one loop.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -28,16 +28,16 @@ struct Tally {
 
 /// All loops.
 #[derive(Clone, Debug, Default)]
-pub struct Counts(BTreeMap<String, Tally>);
+pub(crate) struct Counts(BTreeMap<String, Tally>);
 
 impl Counts {
     /// How many requests were not answered as they must be.
-    pub fn failed(&self) -> u64 {
+    pub(crate) fn failed(&self) -> u64 {
         self.0.values().map(|tally| tally.failed).sum()
     }
 
     /// How many were let through that must not be.
-    pub fn open(&self) -> u64 {
+    pub(crate) fn open(&self) -> u64 {
         self.0.values().map(|tally| tally.open).sum()
     }
 
@@ -45,7 +45,7 @@ impl Counts {
     ///
     /// # Errors
     /// It is not so.
-    pub fn nothing_failed(&self) -> Result<()> {
+    pub(crate) fn nothing_failed(&self) -> Result<()> {
         for tally in self.0.values() {
             ensure!(tally.sent > 100, "a loop sent {} requests only", tally.sent);
         }
@@ -87,7 +87,7 @@ impl fmt::Display for Counts {
 
 /// Running loops.
 #[derive(Debug)]
-pub struct Load<'a> {
+pub(crate) struct Load<'a> {
     lab: &'a Lab,
     counts: Arc<Mutex<Counts>>,
     ended: Arc<AtomicBool>,
@@ -99,7 +99,7 @@ impl<'a> Load<'a> {
     ///
     /// # Errors
     /// It is not within two minutes.
-    pub fn start(lab: &'a Lab) -> Result<Self> {
+    pub(crate) fn start(lab: &'a Lab) -> Result<Self> {
         let service = lab
             .api
             .get(&format!("/api/v1/namespaces/{OLD}/services/{GATEWAY}"))?;
@@ -122,7 +122,7 @@ impl<'a> Load<'a> {
             ("/dash-b/", session, 200),
             ("/appa/", None, 401),
         ] {
-            crate::wait::until(
+            e2e::wait::until(
                 &format!("{want} for {path}"),
                 Duration::from_mins(2),
                 || {
@@ -180,7 +180,7 @@ impl<'a> Load<'a> {
     ///
     /// # Errors
     /// The tallies of those inside cannot be read.
-    pub fn counts(&self) -> Result<Counts> {
+    pub(crate) fn counts(&self) -> Result<Counts> {
         let mut counts = self
             .counts
             .lock()
@@ -209,7 +209,7 @@ impl<'a> Load<'a> {
     ///
     /// # Errors
     /// The tallies of those inside cannot be read.
-    pub fn stop(mut self) -> Result<Counts> {
+    pub(crate) fn stop(mut self) -> Result<Counts> {
         self.ended.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
             drop(thread.join());
@@ -223,7 +223,7 @@ fn ask(address: SocketAddr, path: &str, cookie: Option<&str>) -> Result<u16, Str
         .map(|cookie| ("Cookie", cookie))
         .into_iter()
         .collect();
-    let answer = crate::http::get(address, "lab.example", path, &headers);
+    let answer = e2e::http::get(address, "lab.example", path, &headers);
     answer
         .map(|answer| answer.status)
         .map_err(|error| format!("{error:#}"))
