@@ -122,9 +122,10 @@ pub fn options(config: &Config, app: &AppName) -> Result<Options, Vec<Problem>> 
     options.ok_or_else(|| bad.into_iter().map(|bad| bad.problem(app)).collect())
 }
 
-/// The SHA-256s of which a payload must have one, in lower case; none accept any.
+/// The SHA-256s of which a payload must have one, in lower case; none accept any. An option that is not
+/// in order accepts no payload: no digest is empty.
 pub fn release_sha256(config: &Config) -> BTreeSet<String> {
-    text::sha256(config).unwrap_or_default()
+    text::sha256(config).unwrap_or_else(|_| BTreeSet::from([String::new()]))
 }
 
 fn read(config: &Config, bad: &mut Vec<Bad>) -> Option<Options> {

@@ -309,3 +309,11 @@ fn one_gateway_twice_is_refused_but_not_the_same_name_in_two_namespaces() {
     let two = json!({"gateways": "[{name: edge, namespace: a}, {name: edge, namespace: b}]"});
     assert_eq!(read_all(&two).unwrap().settings.gateways.len(), 2);
 }
+
+#[test]
+fn a_pin_that_is_not_in_order_accepts_no_payload() {
+    let pins = |text: &str| release_sha256(&config(&json!({"release-sha256": text})));
+    assert!(pins("").is_empty());
+    let typed = pins("abc");
+    assert!(!typed.is_empty() && typed.iter().all(|pin| pin.len() != 64));
+}
